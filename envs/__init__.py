@@ -1,0 +1,31 @@
+"""Pure environments on gymnax's interface.
+
+`env, params = envs.make("Snake-v0", rows=12, cols=12)`; after `import envs`, `gymnax.make` knows
+them too. To add one, write its module and add a line to `ALL`.
+"""
+
+from typing import Any
+
+import gymnax
+
+from envs import snake
+from envs.base import Environment
+
+ALL: dict[str, type[Environment]] = {
+    "Snake-v0": snake.Snake,
+}
+
+for _id, _environment in ALL.items():
+    if _id not in gymnax.registered_envs:  # a notebook may reload this module
+        gymnax.register(_id, _environment)
+
+
+def make(env_id: str, **kwargs: Any) -> tuple[Environment, Any]:
+    """An environment and its default parameters.
+
+    Raises ValueError for an unknown id, and for arguments that the environment refuses.
+    """
+    if env_id not in ALL:
+        raise ValueError(f"environment {env_id!r} is unknown; expected one of {', '.join(ALL)}")
+    env = ALL[env_id](**kwargs)
+    return env, env.default_params

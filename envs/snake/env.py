@@ -1,0 +1,162 @@
+"""Snake as an environment: rules, an observation and rewards behind gymnax's interface."""
+
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import spaces
+
+from envs.base import Environment
+from envs.snake import bitboard, rewards, rules
+from envs.snake.bitboard import Board
+from envs.snake.observations import OBSERVATIONS, Regions, Scene, flood_regions, open_regions
+from envs.snake.rewards import MODERN_REWARDS, Rewards
+from envs.snake.rules import CLASSIC, MODERN, Rules, State
+
+SMALLEST, LARGEST = 4, 20
+RULES = {"classic": CLASSIC, "modern": MODERN}
+
+
+@struct.dataclass
+class Params:
+    """The numbers of the game; a pytree that can be vmapped."""
+
+    max_steps_in_episode: int = 1000
+    """Steps after which an episode is truncated."""
+    starvation_base: int = 80
+    """A snake of length L starves after max(base + per_cell * L, 2 * rows * cols) steps unfed."""
+    starvation_per_cell: int = 4
+    rewards: Rewards = Rewards()
+    """What moves, meals, deaths and wins are worth."""
+
+
+class Snake(Environment):
+    """Snake on a `rows` × `cols` board.
+
+    Observation: float32, see `envs.snake.observations`. Action: int32; relative 0 forward, 1 left,
+    2 right, or absolute 0 up, 1 right, 2 down, 3 left, where a reversal is ignored. Reward: see
+    `envs.snake.rewards`. Terminates on death, on a full board if the rules call that a win, and on
+    starvation if they say so; truncates after `max_steps_in_episode` steps. `info["outcome"]`:
+    `score` (food eaten), `won`, and the cause of death: `death_wall`, `death_self`, `entrapped` (no
+    move would have saved it, judged before the action) or `starved`.
+
+    Rules `classic` are those of a published 256-game system, with three of its faults mended: food
+    never lands under the head, a time-out is a truncation and its last observation is kept, and
+    entrapment is judged by the heading before the action. Rules `modern` let the head follow the
+    tail, win on a full board, end on starvation and start anywhere.
+    """
+
+    def __init__(
+        self,
+        rows: int = 10,
+        cols: int = 10,
+        observation: str = "tail",
+        rules: str | Rules = "classic",
+        actions: Literal["relative", "absolute"] = "relative",
+    ):
+        super().__init__()
+        for name, size in (("rows", rows), ("cols", cols)):
+            if not (isinstance(size, int) and SMALLEST <= size <= LARGEST):
+                raise ValueError(f"{name} is {size}; expected {SMALLEST} to {LARGEST} cells")
+        _check_name("observation", observation, OBSERVATIONS)
+        _check_name("actions", actions, ("relative", "absolute"))
+        if isinstance(rules, str):
+            _check_name("rules", rules, RULES)
+            rules = RULES[rules]
+        self.board = Board(rows, cols)
+        self.observation = observation
+        self.rules = rules
+        self.actions = actions
+
+    @property
+    def default_params(self) -> Params:
+        """Those of the 256-game system; where idle games starve, a clock they rarely meet."""
+        if self.rules.starvation == "off":
+            return Params()
+        return Params(max_steps_in_episode=100_000, rewards=MODERN_REWARDS)
+
+    def start(self, key: jax.Array, params: Params) -> State:
+        words = jax.random.bits(key, (2 if self.rules.random_start else 1,))
+        keep_entered = OBSERVATIONS[self.observation].needs_order
+        return rules.start(self.board, self.rules, words, keep_entered)
+
+    def transition(
+        self, key: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
+        heading = rules.turn(state, action, self.actions == "relative")
+        after, event = rules.move(self.board, self.rules, state, heading, jax.random.bits(key))
+        won = event.filled & self.rules.full_board_wins
+        starved = self.is_starved(after, params) & ~event.died
+        died = event.died | starved if self.rules.starvation == "terminate" else event.died
+        reward = rewards.reward(
+            self.board,
+            params.rewards,
+            state,
+            after,
+            died=died,
+            ate=event.ate,
+            won=won,
+            timed_out=self.is_truncated(after, params),
+        )
+        entrapped = event.died & rules.is_entrapped(self.board, self.rules, state)
+        target = state.head + rules.offset(self.board, heading)
+        into_wall = ~bitboard.contains(self.board.cells, target)
+        outcome = {
+            "score": after.length - rules.START_LENGTH,
+            "won": won,
+            "entrapped": entrapped,
+            "death_wall": event.died & ~entrapped & into_wall,
+            "death_self": event.died & ~entrapped & ~into_wall,
+            "starved": starved,
+        }
+        return after, reward, died | won, {"outcome": outcome}
+
+    def is_starved(self, state: State, params: Params) -> jax.Array:
+        """Whether the snake has gone without food for too long, under rules that mind."""
+        if self.rules.starvation == "off":
+            return jnp.zeros_like(state.hunger, bool)
+        limit = params.starvation_base + params.starvation_per_cell * state.length
+        return state.hunger >= jnp.maximum(limit, 2 * self.board.num_cells)
+
+    def is_truncated(self, state: State, params: Params) -> jax.Array:
+        late = state.time >= params.max_steps_in_episode
+        if self.rules.starvation == "truncate":
+            late = late | self.is_starved(state, params)
+        return late
+
+    def survey(self, state: State, params: Params) -> Regions | tuple[()]:
+        return self._regions(flood_regions, state)
+
+    def first_survey(self, state: State, params: Params) -> Regions | tuple[()]:
+        return self._regions(open_regions, state)
+
+    def _regions(self, find, state: State) -> Regions | tuple[()]:
+        if not OBSERVATIONS[self.observation].needs_regions:
+            return ()
+        return find(self.board, self.rules, state)
+
+    def describe(self, state: State, survey: Regions | tuple[()], params: Params) -> jax.Array:
+        scene = Scene(self.board, self.rules, state, survey)
+        return OBSERVATIONS[self.observation].describe(scene)
+
+    @property
+    def name(self) -> str:
+        return "Snake-v0"
+
+    @property
+    def num_actions(self) -> int:
+        return 3 if self.actions == "relative" else 4
+
+    def action_space(self, params: Params | None = None) -> spaces.Discrete:
+        return spaces.Discrete(self.num_actions)
+
+    def observation_space(self, params: Params | None = None) -> spaces.Box:
+        size = OBSERVATIONS[self.observation].size
+        shape = (self.board.rows, self.board.cols, 5) if size is None else (size,)
+        return spaces.Box(-1.0, 1.0, shape, jnp.float32)
+
+
+def _check_name(what: str, name: str, known) -> None:
+    if name not in known:
+        raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")

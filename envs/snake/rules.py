@@ -1,0 +1,295 @@
+"""The game of Snake on arrays: no reward, no observation, no episode.
+
+Headings and directions are 0 up, 1 right, 2 down, 3 left everywhere. The body is one set of
+occupied cells and, for each of its cells, the direction in which the snake left it: the tail
+advances by reading two bits, at a cost that does not depend on how long the snake is.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from envs.snake import bitboard
+from envs.snake.bitboard import Bits, Board
+
+START_LENGTH = 3
+STEPS = ((-1, 0), (0, 1), (1, 0), (0, -1))  # (row, col) of up, right, down, left
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The switches in which Snakes differ."""
+
+    tail_is_fatal: bool
+    """Whether moving into the cell that the tail is about to leave kills."""
+    full_board_wins: bool
+    """Whether a full board ends the game as won; otherwise it goes on without food."""
+    random_start: bool
+    """Whether the snake starts anywhere; otherwise in the middle, heading right."""
+    starvation: Literal["off", "truncate", "terminate"]
+    """What happens after too many steps without food."""
+
+
+CLASSIC = Rules(tail_is_fatal=True, full_board_wins=False, random_start=False, starvation="off")
+MODERN = Rules(tail_is_fatal=False, full_board_wins=True, random_start=True, starvation="terminate")
+
+
+@struct.dataclass
+class State:
+    """One game. Cells are indices of `Board.index`; all integers are int32."""
+
+    occupied: Bits  # the body, head and tail included
+    exits: tuple[Bits, Bits]  # low and high bit of the direction in which a body cell was left
+    head: jax.Array
+    tail: jax.Array
+    food: jax.Array  # -1 when the board is full
+    heading: jax.Array
+    length: jax.Array
+    time: jax.Array  # steps since the start
+    hunger: jax.Array  # steps since the last meal
+    entered: jax.Array | None = None  # [cells and guards] the move that brought the head there
+
+
+class Event(struct.PyTreeNode):
+    """What a move did, each a bool scalar."""
+
+    ate: jax.Array
+    died: jax.Array
+    filled: jax.Array  # the move ate the last food that fits
+
+
+def starts(board: Board, rules: Rules) -> np.ndarray:
+    """All (head row, head col, heading) a game may begin with: int32 `[S, 3]`."""
+    if not rules.random_start:
+        return np.array([[board.rows // 2, board.cols // 2, 1]], np.int32)
+    back = START_LENGTH - 1
+
+    def fits(row, col, heading):
+        row, col = row - back * STEPS[heading][0], col - back * STEPS[heading][1]
+        return 0 <= row < board.rows and 0 <= col < board.cols
+
+    return np.array(
+        [
+            (row, col, heading)
+            for row in range(board.rows)
+            for col in range(board.cols)
+            for heading in range(4)
+            if fits(row, col, heading)
+        ],
+        np.int32,
+    )
+
+
+def start(board: Board, rules: Rules, random_words: jax.Array, keep_entered: bool = False) -> State:
+    """A new game: a straight snake of three, and food. Consumes uint32 `[2]` random words.
+
+    `keep_entered` makes the game remember when each cell was entered, which costs time and memory
+    and is what an observation of the order of the body needs.
+    """
+    choices = starts(board, rules)
+    if len(choices) == 1:
+        row, col, heading = (jnp.int32(x) for x in choices[0])
+    else:
+        # 32 bits modulo a few thousand: no start is likelier by more than one in a million
+        chosen = jnp.asarray(choices)[random_words[1] % np.uint32(len(choices))]
+        row, col, heading = chosen[0], chosen[1], chosen[2]
+    head = row * board.stride + col
+    step = offset(board, heading)
+    cells = [head, head - step, head - 2 * step]
+    occupied = bitboard.single(cells[0], board.num_words)
+    for cell in cells[1:]:
+        occupied = bitboard.union(occupied, bitboard.single(cell, board.num_words))
+    nothing = tuple(jnp.zeros_like(word) for word in occupied)
+    zero = jnp.zeros_like(head)
+    state = State(
+        occupied=occupied,
+        exits=(
+            bitboard.where(heading & 1 != 0, occupied, nothing),
+            bitboard.where(heading & 2 != 0, occupied, nothing),
+        ),
+        head=head,
+        tail=cells[-1],
+        food=zero,
+        heading=heading,
+        length=zero + START_LENGTH,
+        time=zero,
+        hunger=zero,
+        entered=_entered(board, cells) if keep_entered else None,
+    )
+    return state.replace(food=draw_food(board, state, random_words[0]))
+
+
+def turn(state: State, action: jax.Array, relative: bool) -> jax.Array:
+    """The heading an action asks for.
+
+    Relative actions are 0 forward, 1 left, 2 right. Absolute actions are headings; the reverse of
+    the present one is ignored.
+    """
+    if relative:
+        quarter_turns = jnp.array([0, 3, 1], jnp.int32)
+        return (state.heading + quarter_turns[action]) & 3
+    reverses = (action ^ state.heading) == 2
+    return jnp.where(reverses, state.heading, action).astype(jnp.int32)
+
+
+def offset(board: Board, heading: jax.Array) -> jax.Array:
+    """How far the index moves with one step."""
+    distance = jnp.where(heading & 1 != 0, 1, board.stride)
+    return jnp.where((heading == 0) | (heading == 3), -distance, distance)
+
+
+def obstacles(board: Board, rules: Rules, state: State) -> Bits:
+    """The body cells that kill who moves into them now."""
+    if rules.tail_is_fatal:
+        return state.occupied
+    return bitboard.difference(state.occupied, bitboard.single(state.tail, board.num_words))
+
+
+def free_cells(board: Board, rules: Rules, state: State) -> Bits:
+    """The cells the head may move into."""
+    return bitboard.difference(board.cells, obstacles(board, rules, state))
+
+
+def candidates(board: Board, state: State) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The cells forward, left and right of the head; possibly off the board."""
+    headings = (state.heading, (state.heading + 3) & 3, (state.heading + 1) & 3)
+    ahead, left, right = (state.head + offset(board, heading) for heading in headings)
+    return ahead, left, right
+
+
+def is_entrapped(board: Board, rules: Rules, state: State) -> jax.Array:
+    """Whether every move kills."""
+    free = free_cells(board, rules, state)
+    ahead, left, right = (bitboard.contains(free, cell) for cell in candidates(board, state))
+    return ~(ahead | left | right)
+
+
+def move(
+    board: Board, rules: Rules, state: State, heading: jax.Array, random_word: jax.Array
+) -> tuple[State, Event]:
+    """One step towards `heading`. A deadly one moves nothing but the clocks."""
+    target = state.head + offset(board, heading)
+    alive = bitboard.contains(free_cells(board, rules, state), target)
+    ate = alive & (target == state.food)
+
+    tail_bit = bitboard.single(state.tail, board.num_words)
+    head_bit = bitboard.single(state.head, board.num_words)
+    stayed = bitboard.where(ate, state.occupied, bitboard.difference(state.occupied, tail_bit))
+    low, high = state.exits
+    tail_heading = bitboard.contains(low, state.tail) + 2 * bitboard.contains(high, state.tail)
+    without_head = tuple(bitboard.difference(plane, head_bit) for plane in (low, high))
+    moved = state.replace(
+        occupied=bitboard.union(stayed, bitboard.single(target, board.num_words)),
+        exits=(
+            bitboard.where(heading & 1 != 0, bitboard.union(low, head_bit), without_head[0]),
+            bitboard.where(heading & 2 != 0, bitboard.union(high, head_bit), without_head[1]),
+        ),
+        head=target,
+        tail=jnp.where(ate, state.tail, state.tail + offset(board, tail_heading)),
+        heading=heading,
+        length=state.length + ate,
+        hunger=jnp.where(ate, -1, state.hunger),
+        entered=_enter(state, target),
+    )
+    state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, state)
+    state = state.replace(
+        food=jnp.where(ate, draw_food(board, state, random_word), state.food),
+        time=state.time + 1,
+        hunger=state.hunger + 1,
+    )
+    return state, Event(ate=ate, died=~alive, filled=ate & (state.length == board.num_cells))
+
+
+def draw_food(board: Board, state: State, random_word: jax.Array) -> jax.Array:
+    """A uniform cell that the snake does not cover; -1 if it covers them all."""
+    empty = bitboard.difference(board.cells, state.occupied)
+    return bitboard.draw(empty, board.num_cells - state.length, random_word)
+
+
+def order(board: Board, state: State) -> jax.Array:
+    """Int32 `[rows, cols]`: 1 at the tail, rising along the body to `length` at the head, else 0.
+
+    Walks the body, which takes as many steps as the snake is long: for pictures and tests.
+    """
+    low, high = state.exits
+
+    def walk(rank, carry):
+        ranks, cell = carry
+        ranks = ranks.at[board.row(cell), board.col(cell)].set(rank)
+        heading = bitboard.contains(low, cell) + 2 * bitboard.contains(high, cell)
+        return ranks, cell + offset(board, heading)
+
+    nothing = jnp.zeros((board.rows, board.cols), jnp.int32)
+    return jax.lax.fori_loop(1, state.length + 1, walk, (nothing, state.tail))[0]
+
+
+def order_kept(board: Board, state: State) -> jax.Array:
+    """`order` of a game that keeps `entered`, without a walk.
+
+    The cell that is k places behind the head was entered k moves before it.
+    """
+    behind = jnp.max(state.entered) - state.entered
+    ranks = jnp.maximum(state.length - behind, 0)
+    return ranks.reshape(board.rows, board.stride)[:, : board.cols]
+
+
+def _entered(board: Board, cells: list[jax.Array]) -> jax.Array:
+    """`entered` of a new game: its body came in with the moves 0, -1 and -2."""
+    indices = jnp.arange(board.rows * board.stride)
+    entered = jnp.full(indices.shape, -START_LENGTH - board.num_cells, jnp.int32)
+    for i, cell in enumerate(cells):
+        entered = jnp.where(indices == cell, -i, entered)
+    return entered
+
+
+def _enter(state: State, target: jax.Array) -> jax.Array | None:
+    if state.entered is None:
+        return None
+    return jnp.where(jnp.arange(state.entered.size) == target, state.time + 1, state.entered)
+
+
+def from_body(
+    board: Board,
+    body: list[tuple[int, int]],
+    food: tuple[int, int] | None,
+    heading: int,
+    keep_entered: bool = False,
+) -> State:
+    """The game in which the snake covers the (row, col) cells of `body`, head first.
+
+    Raises ValueError if a cell is off the board, covered twice, or not beside the one before it.
+    """
+    occupied, low, high = 0, 0, 0
+    for i, cell in enumerate(body):
+        if not (0 <= cell[0] < board.rows and 0 <= cell[1] < board.cols) or cell in body[:i]:
+            raise ValueError(f"body cell {cell} is off the board or covered twice")
+        bit = 1 << board.index(*cell)
+        exit_heading = heading if i == 0 else _heading_between(cell, body[i - 1])
+        occupied |= bit
+        low |= bit * (exit_heading & 1)
+        high |= bit * (exit_heading >> 1)
+    words = board.num_words
+    cells = [jnp.int32(board.index(*cell)) for cell in body]
+    return State(
+        occupied=bitboard.from_int(occupied, words),
+        exits=(bitboard.from_int(low, words), bitboard.from_int(high, words)),
+        head=cells[0],
+        tail=cells[-1],
+        food=jnp.int32(-1 if food is None else board.index(*food)),
+        heading=jnp.int32(heading),
+        length=jnp.int32(len(body)),
+        time=jnp.int32(0),
+        hunger=jnp.int32(0),
+        entered=_entered(board, cells) if keep_entered else None,
+    )
+
+
+def _heading_between(cell: tuple[int, int], successor: tuple[int, int]) -> int:
+    step = (successor[0] - cell[0], successor[1] - cell[1])
+    if step not in STEPS:
+        raise ValueError(f"body cells {successor} and {cell} are not neighbours")
+    return STEPS.index(step)
