@@ -126,9 +126,7 @@ def environment_step(
 
 def fresh_memory(agent: Agent, num_envs: int) -> PyTree:
     """The memory of `num_envs` episodes that have not begun: `[N, ...]`."""
-    return jax.tree.map(
-        lambda x: jnp.broadcast_to(x, (num_envs, *jnp.shape(x))), agent.memory()
-    )
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (num_envs, *jnp.shape(x))), agent.memory())
 
 
 def make_chunk(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 Bits = tuple[jax.Array, ...]  # words of uint32, lowest cells first
 WORD = 32
@@ -41,6 +42,12 @@ class Board:
         row = (1 << self.cols) - 1
         whole = sum(row << (r * self.stride) for r in range(self.rows))
         return from_int(whole, self.num_words)
+
+    @property
+    def indices(self) -> np.ndarray:
+        """The bit of every cell, int32 `[rows, cols]`."""
+        rows, cols = np.arange(self.rows, dtype=np.int32), np.arange(self.cols, dtype=np.int32)
+        return rows[:, None] * np.int32(self.stride) + cols[None, :]
 
     def index(self, row: int, col: int) -> int:
         """The bit of a cell."""

@@ -78,8 +78,8 @@ class Snake(Environment):
 
     def start(self, key: jax.Array, params: Params) -> State:
         words = jax.random.bits(key, (2 if self.rules.random_start else 1,))
-        keep_entered = OBSERVATIONS[self.observation].needs_order
-        return rules.start(self.board, self.rules, words, keep_entered)
+        keep_order = OBSERVATIONS[self.observation].needs_order
+        return rules.start(self.board, self.rules, words, keep_order)
 
     def transition(
         self, key: jax.Array, state: State, action: jax.Array, params: Params

@@ -205,12 +205,11 @@ def tail(scene: Scene) -> jax.Array:
 
 def planes(scene: Scene) -> jax.Array:
     """Float32 `[rows, cols, 5]`: body, head, tail, food, order of the body."""
-    board, state = scene.board, scene.state
-    order = rules.order_kept(board, state)
-    cells = jnp.arange(board.rows)[:, None] * board.stride + jnp.arange(board.cols)[None, :]
-    layers = [order > 0, cells == state.head, cells == state.tail, cells == state.food]
-    layers = [layer.astype(jnp.float32) for layer in layers]
-    return jnp.stack([*layers, order / state.length], axis=-1)
+    state = scene.state
+    order = state.order
+    food = scene.board.indices == state.food
+    layers = [order > 0, order == state.length, order == 1, food, order / state.length]
+    return jnp.stack([layer.astype(jnp.float32) for layer in layers], axis=-1)
 
 
 class Observation(NamedTuple):

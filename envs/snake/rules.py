@@ -51,7 +51,7 @@ class State:
     length: jax.Array
     time: jax.Array  # steps since the start
     hunger: jax.Array  # steps since the last meal
-    entered: jax.Array | None = None  # [cells and guards] the move that brought the head there
+    order: jax.Array | None = None  # int16 [rows, cols]: 1 at the tail, rising to length at the head
 
 
 class Event(struct.PyTreeNode):
@@ -84,11 +84,11 @@ def starts(board: Board, rules: Rules) -> np.ndarray:
     )
 
 
-def start(board: Board, rules: Rules, random_words: jax.Array, keep_entered: bool = False) -> State:
+def start(board: Board, rules: Rules, random_words: jax.Array, keep_order: bool = False) -> State:
     """A new game: a straight snake of three, and food. Consumes uint32 `[2]` random words.
 
-    `keep_entered` makes the game remember when each cell was entered, which costs time and memory
-    and is what an observation of the order of the body needs.
+    `keep_order` makes the game carry the order of the body as a grid, which costs time and memory:
+    for observations that show it on every step. `order` finds it out without.
     """
     choices = starts(board, rules)
     if len(choices) == 1:
@@ -118,7 +118,7 @@ def start(board: Board, rules: Rules, random_words: jax.Array, keep_entered: boo
         length=zero + START_LENGTH,
         time=zero,
         hunger=zero,
-        entered=_entered(board, cells) if keep_entered else None,
+        order=_straight_order(board, cells) if keep_order else None,
     )
     return state.replace(food=draw_food(board, state, random_words[0]))
 
@@ -193,7 +193,7 @@ def move(
         heading=heading,
         length=state.length + ate,
         hunger=jnp.where(ate, -1, state.hunger),
-        entered=_enter(state, target),
+        order=_advance_order(board, state, target, ate),
     )
     state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, state)
     state = state.replace(
@@ -227,29 +227,23 @@ def order(board: Board, state: State) -> jax.Array:
     return jax.lax.fori_loop(1, state.length + 1, walk, (nothing, state.tail))[0]
 
 
-def order_kept(board: Board, state: State) -> jax.Array:
-    """`order` of a game that keeps `entered`, without a walk.
-
-    The cell that is k places behind the head was entered k moves before it.
-    """
-    behind = jnp.max(state.entered) - state.entered
-    ranks = jnp.maximum(state.length - behind, 0)
-    return ranks.reshape(board.rows, board.stride)[:, : board.cols]
+def _straight_order(board: Board, cells: list[jax.Array]) -> jax.Array:
+    """`State.order` of a snake that covers `cells`, head first."""
+    grid = jnp.zeros((board.rows, board.cols), jnp.int16)
+    for rank, cell in enumerate(reversed(cells), start=1):
+        grid = jnp.where(board.indices == cell, jnp.int16(rank), grid)
+    return grid
 
 
-def _entered(board: Board, cells: list[jax.Array]) -> jax.Array:
-    """`entered` of a new game: its body came in with the moves 0, -1 and -2."""
-    indices = jnp.arange(board.rows * board.stride)
-    entered = jnp.full(indices.shape, -START_LENGTH - board.num_cells, jnp.int32)
-    for i, cell in enumerate(cells):
-        entered = jnp.where(indices == cell, -i, entered)
-    return entered
-
-
-def _enter(state: State, target: jax.Array) -> jax.Array | None:
-    if state.entered is None:
+def _advance_order(
+    board: Board, state: State, target: jax.Array, ate: jax.Array
+) -> jax.Array | None:
+    """`State.order` once the head is on `target`: all ranks fall by one unless the tail stays."""
+    if state.order is None:
         return None
-    return jnp.where(jnp.arange(state.entered.size) == target, state.time + 1, state.entered)
+    passed = jnp.maximum(state.order - (~ate).astype(jnp.int16), 0)
+    length = (state.length + ate).astype(jnp.int16)
+    return jnp.where(board.indices == target, length, passed)
 
 
 def from_body(
@@ -257,7 +251,7 @@ def from_body(
     body: list[tuple[int, int]],
     food: tuple[int, int] | None,
     heading: int,
-    keep_entered: bool = False,
+    keep_order: bool = False,
 ) -> State:
     """The game in which the snake covers the (row, col) cells of `body`, head first.
 
@@ -284,7 +278,7 @@ def from_body(
         length=jnp.int32(len(body)),
         time=jnp.int32(0),
         hunger=jnp.int32(0),
-        entered=_entered(board, cells) if keep_entered else None,
+        order=_straight_order(board, cells) if keep_order else None,
     )
 
 

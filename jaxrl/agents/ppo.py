@@ -1,0 +1,213 @@
+"""Proximal policy optimisation (Schulman et al. 2017), for discrete and continuous actions.
+
+The network maps an observation to `(policy, value)`: a distribution of `jaxrl.distributions` and
+V(obs). One loss trains both, entropy included.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import linen, struct
+
+from jaxrl import returns
+from jaxrl.types import Agent, PyTree, Transition
+
+
+@struct.dataclass
+class Config:
+    """What PPO learns with."""
+
+    learning_rate: float = 1e-3
+    """Step size of Adam at the start."""
+    anneal_updates: float = float("inf")
+    """Updates over which learning rate and entropy weight fall linearly to zero; inf: never."""
+    discount: float = 0.99
+    """γ, per environment step."""
+    gae_lambda: float = 0.95
+    """λ of the advantage estimates."""
+    clip: float = 0.2
+    """ε: how far the probability ratio may move before its gradient stops."""
+    value_weight: float = 0.5
+    """Weight of the critic's loss."""
+    entropy_weight: float = 0.01
+    """Weight of the entropy bonus at the start."""
+    max_grad_norm: float = 0.5
+    """Global norm to which gradients are clipped."""
+    adam_epsilon: float = 1e-5
+    """Denominator term of Adam."""
+    target_kl: float = float("inf")
+    """Skip what is left of an update once a minibatch has moved the policy this far; inf: never."""
+    epochs: int = struct.field(pytree_node=False, default=2)
+    """Passes over each rollout."""
+    minibatches: int = struct.field(pytree_node=False, default=8)
+    """Gradient steps per pass; must divide the rollout's transitions."""
+
+
+class State(NamedTuple):
+    params: PyTree
+    optimiser: optax.OptState
+    updates: jax.Array  # int32, rollouts learnt from
+
+
+class Extras(NamedTuple):
+    """What acting knows and learning needs."""
+
+    log_prob: jax.Array  # [] of the action taken
+    value: jax.Array  # [] V(obs)
+
+
+class Batch(NamedTuple):
+    """What a gradient step sees, `[B, ...]`."""
+
+    obs: PyTree
+    action: PyTree
+    log_prob: jax.Array
+    advantage: jax.Array
+    target: jax.Array
+
+
+def make(network: linen.Module, config: Config, greedy: bool = False) -> Agent:
+    """A PPO agent. `greedy` takes the mode of the policy instead of a sample.
+
+    Raises ValueError, when traced, if `minibatches` does not divide the rollout's transitions.
+    """
+    optimiser = optax.chain(
+        optax.clip_by_global_norm(config.max_grad_norm),
+        optax.scale_by_adam(eps=config.adam_epsilon),
+    )
+
+    def init(key: jax.Array, obs: PyTree) -> State:
+        params = network.init(key, obs)
+        return State(params, optimiser.init(params), jnp.zeros((), jnp.int32))
+
+    def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
+        policy, value = network.apply(state.params, obs)
+        action = policy.mode() if greedy else policy.sample(key)
+        return action, memory, Extras(policy.log_prob(action), value)
+
+    def update(state: State, rollout: Transition, key: jax.Array):
+        left = jnp.clip(1.0 - state.updates / config.anneal_updates, 0.0, 1.0)
+        now = config.replace(
+            learning_rate=left * config.learning_rate,
+            entropy_weight=left * config.entropy_weight,
+        )
+        batch = make_batch(network, state.params, rollout, config)
+
+        def epoch(carry, _):
+            learning, key = carry
+            key, shuffle_key = jax.random.split(key)
+            shuffled = jax.random.permutation(shuffle_key, batch.target.shape[0])
+            learning, metrics = jax.lax.scan(
+                minibatch, learning, shuffled.reshape(config.minibatches, -1)
+            )
+            return (learning, key), metrics
+
+        def minibatch(learning, indices):
+            picked = jax.tree.map(lambda x: x[indices], batch)
+            return jax.lax.cond(learning.stopped, skip, learn, learning, picked)
+
+        def skip(learning, picked):
+            del picked
+            return learning, learning.metrics
+
+        def learn(learning, picked):
+            return gradient_step(network, optimiser, learning, picked, now)
+
+        start = Learning(state.params, state.optimiser, jnp.bool_(False), no_metrics())
+        (learnt, _), metrics = jax.lax.scan(epoch, (start, key), length=config.epochs)
+        metrics = jax.tree.map(jnp.mean, metrics) | {
+            "stopped": learnt.stopped.astype(jnp.float32),
+            "learning_rate": jnp.asarray(now.learning_rate, jnp.float32),
+        }
+        return State(learnt.params, learnt.optimiser, state.updates + 1), metrics
+
+    return Agent(init, lambda: (), act, update)
+
+
+def make_batch(network: linen.Module, params: PyTree, rollout: Transition, config: Config) -> Batch:
+    """Advantages and critic targets of a rollout `[T, N]`, flattened to `[T * N]`."""
+    size = rollout.reward.size
+    if size % config.minibatches:
+        raise ValueError(
+            f"a rollout of {size} transitions cannot be split into {config.minibatches} equal "
+            "minibatches; change minibatches, num_envs or num_steps"
+        )
+    value = rollout.extras.value
+    next_value = returns.successor_values(lambda obs: network.apply(params, obs)[1], rollout, value)
+    advantage = returns.gae(
+        rollout.reward,
+        value,
+        next_value,
+        rollout.terminated,
+        rollout.truncated,
+        config.discount,
+        config.gae_lambda,
+    )
+    batch = Batch(
+        rollout.obs, rollout.action, rollout.extras.log_prob, advantage, advantage + value
+    )
+    return jax.tree.map(lambda x: x.reshape(size, *x.shape[2:]), batch)
+
+
+class Learning(NamedTuple):
+    """What changes from one minibatch to the next."""
+
+    params: PyTree
+    optimiser: optax.OptState
+    stopped: jax.Array  # bool; the policy has moved as far as `target_kl` allows
+    metrics: dict[str, jax.Array]  # of the last minibatch that was learnt from
+
+
+def gradient_step(
+    network: linen.Module,
+    optimiser: optax.GradientTransformation,
+    learning: Learning,
+    batch: Batch,
+    config: Config,
+) -> tuple[Learning, dict[str, jax.Array]]:
+    """One step of clipped, preconditioned gradient descent on a minibatch."""
+    gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
+    (_, metrics), gradient = gradient_of(network, learning.params, batch, config)
+    metrics |= {"grad_norm": optax.tree.norm(gradient)}
+    direction, state = optimiser.update(gradient, learning.optimiser, learning.params)
+    params = jax.tree.map(lambda p, d: p - config.learning_rate * d, learning.params, direction)
+    return Learning(params, state, metrics["kl"] > config.target_kl, metrics), metrics
+
+
+def loss(
+    network: linen.Module, params: PyTree, batch: Batch, config: Config
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and what it is made of."""
+    policy, value = network.apply(params, batch.obs)
+    log_ratio = policy.log_prob(batch.action) - batch.log_prob
+    ratio = jnp.exp(log_ratio)
+    objective = jnp.mean(clipped_objective(ratio, standardise(batch.advantage), config.clip))
+    value_loss = jnp.mean(optax.l2_loss(value, batch.target))
+    entropy = jnp.mean(policy.entropy())
+    total = -objective + config.value_weight * value_loss - config.entropy_weight * entropy
+    return total, {
+        "policy_loss": -objective,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        # low-variance and never negative (Schulman 2020, "Approximating KL divergence", k3)
+        "kl": jnp.mean(ratio - 1.0 - log_ratio),
+        "clip_fraction": jnp.mean((jnp.abs(ratio - 1.0) > config.clip).astype(jnp.float32)),
+    }
+
+
+def clipped_objective(ratio: jax.Array, advantage: jax.Array, clip: float | jax.Array) -> jax.Array:
+    """L^CLIP: min(ρ A, clip(ρ, 1 - ε, 1 + ε) A) (Schulman et al. 2017, eq. 7)."""
+    return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage)
+
+
+def standardise(advantage: jax.Array) -> jax.Array:
+    """Zero mean and unit variance over a minibatch."""
+    return (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
+
+
+def no_metrics() -> dict[str, jax.Array]:
+    """Zeros in the place of the metrics of a minibatch, before there was one."""
+    names = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "grad_norm")
+    return {name: jnp.zeros(()) for name in names}

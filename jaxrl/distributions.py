@@ -1,0 +1,199 @@
+"""What a policy is: distributions over actions, as pytrees that networks return through `jit`.
+
+Axes before those of one action are batch axes `[...]`: `sample` draws them all from one key, and
+`log_prob`, `entropy` and `kl` keep them. Logarithms are natural.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any, Protocol, Self
+
+import chex
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl.types import Action
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class Distribution(Protocol):
+    """What every distribution here can do."""
+
+    def sample(self, key: jax.Array) -> Action:
+        """One draw for each batch element. Consumes `key`."""
+        ...
+
+    def log_prob(self, action: Any) -> jax.Array:
+        """Logarithm of the probability, or of the density, at `action`; `[...]`."""
+        ...
+
+    def entropy(self) -> jax.Array:
+        """-E log p, `[...]`."""
+        ...
+
+    def kl(self, other: Self) -> jax.Array:
+        """KL(self ‖ other) of two distributions of one kind, `[...]`."""
+        ...
+
+    def mode(self) -> Action:
+        """The greedy action."""
+        ...
+
+
+@struct.dataclass
+class Categorical:
+    """One of A actions, int32 `[...]`. A logit of -inf forbids its action, exactly."""
+
+    logits: jax.Array  # [..., A]; need not be normalised
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        return jax.random.categorical(key, self.logits).astype(jnp.int32)
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        log_p = jax.nn.log_softmax(self.logits)
+        return jnp.take_along_axis(log_p, action[..., None], axis=-1)[..., 0]
+
+    def entropy(self) -> jax.Array:
+        p, log_p = self._p_log_p()
+        return -jnp.sum(p * log_p, axis=-1)
+
+    def kl(self, other: Self) -> jax.Array:
+        """Infinite where `other` forbids what this one may do."""
+        p, log_p = self._p_log_p()
+        log_q = jnp.where(p > 0, jax.nn.log_softmax(other.logits), 0.0)
+        return jnp.sum(p * (log_p - log_q), axis=-1)
+
+    def mode(self) -> jax.Array:
+        return jnp.argmax(self.logits, axis=-1).astype(jnp.int32)
+
+    def _p_log_p(self) -> tuple[jax.Array, jax.Array]:
+        """p and log p, with 0 in the place of log 0: 0 * -inf is nan, in the gradient too."""
+        log_p = jax.nn.log_softmax(self.logits)
+        p = jnp.exp(log_p)
+        return p, jnp.where(p > 0, log_p, 0.0)
+
+
+def masked(logits: jax.Array, allowed: jax.Array) -> Categorical:
+    """A Categorical over the allowed actions only; `logits` and `allowed` are `[..., A]`.
+
+    Where nothing is allowed, as in the padding of a batch of graphs, everything is: the caller
+    has to ignore such a row anyway, and nan would spread from it through every gradient.
+    """
+    chex.assert_equal_shape([logits, allowed])
+    chex.assert_type(allowed, bool)
+    nothing = ~jnp.any(allowed, axis=-1, keepdims=True)
+    return Categorical(jnp.where(allowed | nothing, logits, -jnp.inf))
+
+
+@struct.dataclass
+class Normal:
+    """Independent normal coordinates; actions are `[..., D]`."""
+
+    mean: jax.Array  # [..., D]
+    scale: jax.Array  # [..., D] standard deviation
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
+        return self.mean + self.scale * noise
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        z = (action - self.mean) / self.scale
+        return -jnp.sum(0.5 * jnp.square(z) + jnp.log(self.scale) + 0.5 * LOG_2PI, axis=-1)
+
+    def entropy(self) -> jax.Array:
+        return jnp.sum(0.5 + 0.5 * LOG_2PI + jnp.log(self.scale), axis=-1)
+
+    def kl(self, other: Self) -> jax.Array:
+        ratio = self.scale / other.scale
+        z = (self.mean - other.mean) / other.scale
+        return jnp.sum(0.5 * (jnp.square(ratio) + jnp.square(z) - 1) - jnp.log(ratio), axis=-1)
+
+    def mode(self) -> jax.Array:
+        return self.mean
+
+
+@struct.dataclass
+class Squashed:
+    """A Normal `raw`, squashed into the box: action = low + (high - low) (1 + tanh raw) / 2.
+
+    Haarnoja et al. (2018), appendix C. A learner may work on either side of the squash: on
+    actions with the methods all distributions share, or on raw samples with those of the field
+    `raw`, sending `squash(raw)` to the environment. Ratios of densities and KL are the same on both
+    sides. The raw side has no boundary, where a float32 action forgets which raw sample it was
+    (|raw| > 8), so prefer it where raw samples can be stored.
+    """
+
+    raw: Normal  # [..., D]
+    low: jax.Array  # [..., D]
+    high: jax.Array  # [..., D]
+
+    def squash(self, raw: jax.Array) -> jax.Array:
+        """The action of a raw sample, never outside the box."""
+        # (1 + tanh u) / 2 is the logistic function of 2u, which keeps its digits close to `low`.
+        action = self.low + (self.high - self.low) * jax.nn.sigmoid(2 * raw)
+        return jnp.clip(action, self.low, self.high)
+
+    def unsquash(self, action: jax.Array) -> jax.Array:
+        """The raw sample of an action; those at or beyond the boundary count as close to it."""
+        smallest = jnp.finfo(self.raw.mean.dtype).eps
+        fraction = jnp.clip((action - self.low) / (self.high - self.low), smallest, 1 - smallest)
+        return 0.5 * (jnp.log(fraction) - jnp.log1p(-fraction))
+
+    def log_jacobian(self, raw: jax.Array) -> jax.Array:
+        """log |d action / d raw|, summed over the coordinates, `[...]`; finite for any `raw`."""
+        log_slope = jax.nn.log_sigmoid(2 * raw) + jax.nn.log_sigmoid(-2 * raw)
+        return jnp.sum(jnp.log(2 * (self.high - self.low)) + log_slope, axis=-1)
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        return self.squash(self.raw.sample(key))
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        raw = self.unsquash(action)
+        return self.raw.log_prob(raw) - self.log_jacobian(raw)
+
+    def entropy(self) -> jax.Array:
+        """The entropy of the **raw** sample: that of the action has no closed form.
+
+        The action's entropy is this plus E[log_jacobian(raw)], so one sample estimates it.
+        """
+        return self.raw.entropy()
+
+    def kl(self, other: Self) -> jax.Array:
+        """Exact, given that both have the same box: one bijection changes no divergence."""
+        return self.raw.kl(other.raw)
+
+    def mode(self) -> jax.Array:
+        """The squashed mean, which is the median of the action, not the peak of its density."""
+        return self.squash(self.raw.mean)
+
+
+@struct.dataclass
+class Joint:
+    """Independent parts, one action each: a tuple. All parts have the same batch axes."""
+
+    parts: tuple[Any, ...]  # Distributions, say (Categorical, Normal)
+
+    def sample(self, key: jax.Array) -> tuple[Action, ...]:
+        keys = jax.random.split(key, len(self.parts))
+        return tuple(part.sample(key) for part, key in zip(self.parts, keys, strict=True))
+
+    def log_prob(self, action: tuple[Action, ...]) -> jax.Array:
+        return total(part.log_prob(a) for part, a in zip(self.parts, action, strict=True))
+
+    def entropy(self) -> jax.Array:
+        return total(part.entropy() for part in self.parts)
+
+    def kl(self, other: Self) -> jax.Array:
+        return total(p.kl(q) for p, q in zip(self.parts, other.parts, strict=True))
+
+    def mode(self) -> tuple[Action, ...]:
+        return tuple(part.mode() for part in self.parts)
+
+
+def total(terms: Iterable[jax.Array]) -> jax.Array:
+    """The sum of what the parts of a Joint say, `[...]`; refuses to broadcast."""
+    terms = list(terms)
+    chex.assert_equal_shape(terms)
+    return sum(terms[1:], start=terms[0])

@@ -1,0 +1,163 @@
+"""Complete episodes, a fixed number per environment, and honest summaries of them.
+
+The first episodes to finish, of many that run side by side, are the short ones; counting them would
+flatter whoever dies early. So every environment plays the same number of episodes to the end.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.loop import fresh_memory
+from jaxrl.types import Agent, Environment, PyTree, where_tree
+
+
+class Episodes(NamedTuple):
+    """G complete episodes of each of N environments."""
+
+    return_: jax.Array  # [N, G] float32, undiscounted
+    length: jax.Array  # [N, G] int32, steps
+    terminated: jax.Array  # [N, G] bool
+    truncated: jax.Array  # [N, G] bool
+    outcome: dict[str, jax.Array]  # each [N, G]; what the environment tells of an episode
+    complete: jax.Array  # [N, G] bool; False where `max_steps` came first, the rest then being 0
+
+
+class Playing(NamedTuple):
+    """The evaluation while it runs."""
+
+    obs: PyTree  # [N, ...]
+    env: PyTree  # [N, ...]
+    memory: PyTree  # [N, ...]
+    return_: jax.Array  # [N] of the running episode
+    length: jax.Array  # [N] of the running episode
+    played: jax.Array  # [N] int32, episodes finished
+    step: jax.Array
+    key: jax.Array
+
+
+def evaluate(
+    env: Environment,
+    env_params: PyTree,
+    agent: Agent,
+    agent_state: PyTree,
+    key: jax.Array,
+    num_envs: int,
+    games_per_env: int,
+    max_steps: int,
+) -> Episodes:
+    """Plays `games_per_env` complete episodes in each of `num_envs` environments; jittable.
+
+    Stops when all are complete, or after `max_steps` steps of every environment. Build the agent
+    with `greedy=True` to score its best guess, without to score its exploration.
+    """
+    reset_key, key = jax.random.split(key)
+    obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
+        jax.random.split(reset_key, num_envs), env_params
+    )
+    none = jnp.zeros(num_envs, jnp.int32)
+    memory = fresh_memory(agent, num_envs)
+    playing = Playing(
+        obs, env_state, memory, jnp.zeros(num_envs), none, none, jnp.zeros((), jnp.int32), key
+    )
+
+    def step(playing: Playing) -> tuple[Playing, Episodes]:
+        return play(env, env_params, agent, agent_state, playing)
+
+    def step_and_record(carry: tuple[Playing, Episodes]) -> tuple[Playing, Episodes]:
+        playing, episodes = carry
+        after, ended = step(playing)
+        done = ended.complete
+        episodes = record(episodes, ended, playing.played)
+        return after._replace(played=playing.played + done), episodes
+
+    def is_running(carry: tuple[Playing, Episodes]) -> jax.Array:
+        playing, _ = carry
+        return jnp.any(playing.played < games_per_env) & (playing.step < max_steps)
+
+    blank = jax.tree.map(
+        lambda x: jnp.zeros((num_envs, games_per_env), x.dtype), jax.eval_shape(step, playing)[1]
+    )
+    return jax.lax.while_loop(is_running, step_and_record, (playing, blank))[1]
+
+
+def play(
+    env: Environment, env_params: PyTree, agent: Agent, agent_state: PyTree, playing: Playing
+) -> tuple[Playing, Episodes]:
+    """One step of all N environments; the episodes come `[N]`, complete where one just ended."""
+    num_envs = playing.length.shape[0]
+    key, act_key, env_key = jax.random.split(playing.key, 3)
+    action, memory, _ = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
+        agent_state, playing.memory, playing.obs, jax.random.split(act_key, num_envs)
+    )
+    obs, env_state, reward, terminated, truncated, info = jax.vmap(
+        env.step, in_axes=(0, 0, 0, None)
+    )(jax.random.split(env_key, num_envs), playing.env, action, env_params)
+    return_, length = playing.return_ + reward, playing.length + 1
+    done = terminated | truncated
+    ended = Episodes(return_, length, terminated, truncated, info.get("outcome", {}), done)
+    playing = playing._replace(
+        obs=obs,
+        env=env_state,
+        memory=where_tree(done, fresh_memory(agent, num_envs), memory),
+        return_=jnp.where(done, 0.0, return_),
+        length=jnp.where(done, 0, length),
+        step=playing.step + 1,
+        key=key,
+    )
+    return playing, ended
+
+
+def record(episodes: Episodes, ended: Episodes, played: jax.Array) -> Episodes:
+    """Writes the episodes that just ended, `[N]`, into each environment's next free place."""
+    games = jnp.arange(episodes.length.shape[1])
+    here = ended.complete[:, None] & (games[None, :] == played[:, None])  # nowhere once all are in
+    return jax.tree.map(lambda old, new: jnp.where(here, new[:, None], old), episodes, ended)
+
+
+class Summary(NamedTuple):
+    """A sample in five numbers."""
+
+    mean: float
+    median: float
+    max: float
+    low: float  # 95 % bootstrap interval of the mean
+    high: float
+    count: int
+
+
+def summary(values: np.ndarray, resamples: int = 2000, seed: int = 0) -> Summary:
+    """Mean, median, maximum, and the 95 % percentile-bootstrap interval of the mean (Efron 1979).
+
+    Raises ValueError for fewer than two values: one number has no interval.
+    """
+    values = np.asarray(values, np.float64).ravel()
+    if values.size < 2:
+        raise ValueError(f"{values.size} values have no interval; give at least two")
+    rng = np.random.default_rng(seed)
+    means = [rng.choice(values, values.size).mean() for _ in range(resamples)]
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Summary(
+        float(values.mean()),
+        float(np.median(values)),
+        float(values.max()),
+        float(low),
+        float(high),
+        values.size,
+    )
+
+
+def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, float]:
+    """The 95 % score interval of a rate, `successes` out of `count` (Wilson 1927).
+
+    Unlike the normal interval it is right near 0 and 1. Raises ValueError unless
+    0 <= successes <= count and count > 0.
+    """
+    if not 0 <= successes <= count or count == 0:
+        raise ValueError(f"{successes} successes out of {count} is not a rate")
+    rate, weight = successes / count, z**2 / count
+    centre = (rate + weight / 2) / (1 + weight)
+    spread = z / (1 + weight) * np.sqrt(rate * (1 - rate) / count + weight / (4 * count))
+    return float(centre - spread), float(centre + spread)

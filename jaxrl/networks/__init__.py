@@ -1,0 +1,1 @@
+"""Flax modules written for one example; they work on any leading axes."""

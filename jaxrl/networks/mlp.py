@@ -1,0 +1,119 @@
+"""Dense networks: the torso, and the actor-critic heads that sit on any torso.
+
+Written for one observation `[D]`; leading axes `[..., D]` are carried along. Weights start
+orthogonal: √2 inside, 0.01 for a policy, so that it starts almost uniform, and 1 for a value
+(Huang et al. 2022, "The 37 implementation details of PPO", detail 2).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+
+from jaxrl.distributions import Categorical, Normal, Squashed
+
+Activation = Literal["relu", "tanh", "elu", "silu", "gelu"]
+
+
+class MLP(nn.Module):
+    """Dense layers, an activation after each: `[..., D] -> [..., features[-1]]`.
+
+    Observations of any type, bool and uint8 too, are computed with as float32.
+    """
+
+    features: tuple[int, ...]
+    """Width of each layer."""
+    activation: Activation = "relu"
+    """One of relu, tanh, elu, silu, gelu."""
+    layer_norm: bool = False
+    """Normalise before each activation (Ba et al. 2016)."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        activate = activation_function(self.activation)
+        x = jnp.asarray(x, jnp.float32)
+        for width in self.features:
+            x = dense(width, math.sqrt(2))(x)
+            x = nn.LayerNorm()(x) if self.layer_norm else x
+            x = activate(x)
+        return x
+
+
+class ActorCritic(nn.Module):
+    """A policy over discrete actions and a value, on one torso."""
+
+    torso: nn.Module
+    """`obs [...] -> [..., D]`, an `MLP` for instance."""
+    num_actions: int
+    """A."""
+
+    @nn.compact
+    def __call__(self, obs: jax.Array) -> tuple[Categorical, jax.Array]:
+        """`(policy with logits [..., A], value [...])`."""
+        x = self.torso(obs)
+        logits = dense(self.num_actions, 0.01, name="policy")(x)
+        return Categorical(logits), dense(1, 1.0, name="value")(x)[..., 0]
+
+
+class GaussianActorCritic(nn.Module):
+    """A policy over continuous actions and a value, each on a torso of its own.
+
+    The scale is a parameter, the same for all observations. With bounds, the policy is squashed
+    into them.
+    """
+
+    actor: nn.Module
+    """`obs [...] -> [..., D]`, under the policy."""
+    critic: nn.Module
+    """`obs [...] -> [..., D]`, under the value."""
+    action_size: int
+    """Coordinates of an action."""
+    low: float | tuple[float, ...] | None = None
+    """Smallest action, one number or one for each coordinate; without bounds None."""
+    high: float | tuple[float, ...] | None = None
+    """Largest action, likewise."""
+
+    @nn.compact
+    def __call__(self, obs: jax.Array) -> tuple[Normal | Squashed, jax.Array]:
+        """`(policy over actions [..., action_size], value [...])`."""
+        box = bounds(self.low, self.high, self.action_size)
+        mean = dense(self.action_size, 0.01, name="policy")(self.actor(obs))
+        log_scale = self.param("log_scale", nn.initializers.zeros, (self.action_size,))
+        policy = Normal(mean, jnp.broadcast_to(jnp.exp(log_scale), mean.shape))
+        value = dense(1, 1.0, name="value")(self.critic(obs))[..., 0]
+        if box is None:
+            return policy, value
+        low, high = (jnp.broadcast_to(end, mean.shape) for end in box)
+        return Squashed(policy, low, high), value
+
+
+def dense(features: int, scale: float, name: str | None = None) -> nn.Dense:
+    """A dense layer whose weights start orthogonal with gain `scale`, and whose biases at 0."""
+    return nn.Dense(features, kernel_init=nn.initializers.orthogonal(scale), name=name)
+
+
+def bounds(
+    low: float | tuple[float, ...] | None, high: float | tuple[float, ...] | None, size: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Both ends of a box of actions, a number for each of `size` coordinates; None without."""
+    if low is None and high is None:
+        return None
+    if low is None or high is None:
+        raise ValueError(f"got low={low} and high={high}: bound actions on both sides or on none")
+    ends = np.asarray(low, np.float32), np.asarray(high, np.float32)
+    if any(end.shape not in ((), (size,)) for end in ends):
+        raise ValueError(f"got low={low} and high={high}: give one number each, or {size}")
+    if not np.all(np.isfinite(ends[0]) & np.isfinite(ends[1]) & (ends[0] < ends[1])):
+        raise ValueError(f"got low={low} and high={high}: both must be finite, low below high")
+    return np.broadcast_to(ends[0], size), np.broadcast_to(ends[1], size)
+
+
+def activation_function(name: str) -> Callable[[jax.Array], jax.Array]:
+    """The activation of that name."""
+    if name not in get_args(Activation):
+        raise ValueError(f"unknown activation {name!r}: use {', '.join(get_args(Activation))}")
+    return getattr(nn, name)

@@ -1,0 +1,173 @@
+"""Uniform experience replay: one ring of rows `[capacity, N, ...]` and pure functions on it.
+
+A row is one step of all N environments, so consecutive rows are consecutive in time and single
+transitions, n-step targets and trajectories are views of the same ring. The stored pytree may be
+any that has the boolean fields `terminated` and `truncated`, such as `jaxrl.types.Transition`.
+
+Capacity and size are counted in rows; `rows_for` converts a number of transitions. Donate the
+state that holds the ring (`jax.jit(..., donate_argnums=0)`), or every call copies all of it.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.types import PyTree
+
+
+class Replay(NamedTuple):
+    """The ring. Rows `head - size .. head - 1`, modulo capacity, hold experience, oldest first."""
+
+    data: Any  # [capacity, N, ...]
+    head: jax.Array  # int32; the row written next
+    size: jax.Array  # int32; rows written, at most capacity
+
+
+class Places(NamedTuple):
+    """Where the steps of B windows lie in the ring."""
+
+    row: jax.Array  # [L, B] int32
+    env: jax.Array  # [B] int32
+    mask: jax.Array  # [L, B] bool; False where the row only repeats the window's last step
+
+
+class Window(NamedTuple):
+    """L consecutive steps of each of B episodes."""
+
+    data: Any  # [L, B, ...]
+    mask: jax.Array  # [L, B] bool; False where the step only repeats the window's last one
+
+
+def rows_for(transitions: int, num_envs: int) -> int:
+    """Rows that hold at least so many transitions of `num_envs` environments."""
+    return -(-transitions // num_envs)
+
+
+def init(example: PyTree, capacity: int, num_envs: int) -> Replay:
+    """An empty ring of `capacity` rows; `example` is what one environment stores in one step.
+
+    Zeros, not uninitialised memory: what is sampled before it is written is at least finite.
+    """
+    if capacity < 1 or num_envs < 1:
+        raise ValueError(
+            f"replay needs at least one row and one environment, got capacity {capacity} rows "
+            f"and {num_envs} environments: raise the one below 1"
+        )
+    if capacity * num_envs >= 2**31:
+        raise ValueError(
+            f"replay counts transitions in 32 bits, got {capacity} rows of {num_envs} "
+            f"environments: use fewer than {2**31 // num_envs} rows"
+        )
+    data = jax.tree.map(lambda x: jnp.zeros((capacity, num_envs, *x.shape), x.dtype), example)
+    return Replay(data, jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+
+
+def add(replay: Replay, rollout: PyTree) -> Replay:
+    """Writes a rollout `[T, N, ...]` over the oldest rows; any T up to the capacity."""
+    check_rollout(replay, rollout)
+    capacity = ring_shape(replay)[0]
+    length = jax.tree.leaves(rollout)[0].shape[0]
+    rows = (replay.head + jnp.arange(length)) % capacity  # [T]
+
+    def write(ring: jax.Array, new: jax.Array) -> jax.Array:
+        # Measured as fast as dynamic_update_slice, in place when donated, and it may wrap.
+        return ring.at[rows].set(new, mode="promise_in_bounds", unique_indices=True)
+
+    return Replay(
+        data=jax.tree.map(write, replay.data, rollout),
+        head=(replay.head + length) % capacity,
+        size=jnp.minimum(replay.size + length, capacity),
+    )
+
+
+def sample(
+    replay: Replay, key: jax.Array, batch: int, length: int = 1, cross_episodes: bool = False
+) -> Window:
+    """`batch` windows of `length` steps, uniform over the starts `draw` allows. Consumes `key`.
+
+    For the minibatches of many updates, sample them all with one call and reshape.
+    """
+    places = draw(replay, key, batch, length, cross_episodes)
+    return Window(take(replay.data, places.row, places.env), places.mask)
+
+
+def draw(
+    replay: Replay, key: jax.Array, batch: int, length: int = 1, cross_episodes: bool = False
+) -> Places:
+    """The places of `batch` windows, independent and uniform over all valid starts `[L, B]`.
+
+    A start is valid when `length` rows follow before the write head, so no window joins the
+    newest experience to the oldest. A window that meets the end of its episode stays on that
+    step, with mask False; `cross_episodes` lets it run on into the next episode instead. With
+    fewer than `length` rows written, windows start at the oldest row and stay on the newest.
+    """
+    capacity, num_envs = ring_shape(replay)
+    if not 1 <= length <= capacity:
+        raise ValueError(
+            f"windows of {length} steps from a replay of {capacity} rows: "
+            f"ask for 1 to {capacity} steps or make the replay larger"
+        )
+    starts = jnp.maximum(replay.size - length + 1, 1)
+    start = jax.random.randint(key, (batch,), 0, starts * num_envs)  # [B]
+    age, env = jnp.divmod(start, num_envs)  # age: rows after the oldest
+    offset = jnp.arange(length)[:, None]  # [L, 1]
+    last = jnp.broadcast_to(jnp.minimum(length, replay.size) - 1, (1, batch))
+    if length > 1 and not cross_episodes:
+        last = jnp.minimum(last, first_end(replay, row_of(replay, age[None] + offset), env))
+    row = row_of(replay, age[None] + jnp.clip(offset, 0, jnp.maximum(last, 0)))
+    return Places(row, env, offset <= last)
+
+
+def first_end(replay: Replay, row: jax.Array, env: jax.Array) -> jax.Array:
+    """`[1, B]` the first step of the windows `row [L, B]` that ends an episode, else L - 1."""
+    terminated, truncated = take((replay.data.terminated, replay.data.truncated), row, env)
+    steps_before = jnp.cumprod(
+        ~jnp.logical_or(terminated, truncated), axis=0
+    )  # 1 up to the first end
+    return jnp.minimum(jnp.sum(steps_before, axis=0, keepdims=True), row.shape[0] - 1)
+
+
+def take(data: PyTree, row: jax.Array, env: jax.Array) -> PyTree:
+    """The steps at `row [..., B]` of environments `env [B]`: leaves `[..., B, ...]`.
+
+    Takes the replay's `data` or any part of it, so that a learner may fetch the observations of
+    some steps of a window and the rewards of all.
+    """
+    env = jnp.broadcast_to(env, row.shape)
+    return jax.tree.map(
+        lambda x: x.at[row, env].get(mode="promise_in_bounds", wrap_negative_indices=False), data
+    )
+
+
+def row_of(replay: Replay, age: jax.Array) -> jax.Array:
+    """The row that lies `age` rows after the oldest one."""
+    return (replay.head - replay.size + age) % ring_shape(replay)[0]
+
+
+def ring_shape(replay: Replay) -> tuple[int, int]:
+    """`(capacity in rows, N)`."""
+    capacity, num_envs, *_ = jax.tree.leaves(replay.data)[0].shape
+    return capacity, num_envs
+
+
+def check_rollout(replay: Replay, rollout: PyTree) -> None:
+    """Raises, at trace time, unless the rollout's rows are like the ring's."""
+    if (stored := jax.tree.structure(replay.data)) != (given := jax.tree.structure(rollout)):
+        raise ValueError(f"replay stores {stored}, the rollout is {given}: store what init saw")
+    capacity, num_envs = ring_shape(replay)
+    for (path, ring), new in zip(
+        jax.tree.leaves_with_path(replay.data), jax.tree.leaves(rollout), strict=True
+    ):
+        name = jax.tree_util.keystr(path)
+        if new.shape[1:] != ring.shape[1:] or new.dtype != ring.dtype:
+            raise ValueError(
+                f"replay{name} holds rows {ring.dtype}{list(ring.shape[1:])}, the rollout brings "
+                f"{new.dtype}{list(new.shape[1:])}: make the replay for {new.shape[1]} "
+                "environments and this observation"
+            )
+        if new.shape[0] > capacity:
+            raise ValueError(
+                f"a rollout of {new.shape[0]} steps does not fit a replay of {capacity} rows "
+                f"({capacity * num_envs} transitions): shorten the one or enlarge the other"
+            )

@@ -1,0 +1,162 @@
+"""What a step was worth: advantages, n-step and λ-returns, and the values of true successors.
+
+Recursions on arrays `[T, ...]`, time first; whatever follows is carried along. The two endings of
+an episode are told apart everywhere: behind `terminated` the future is worth nothing, behind
+`truncated` it is worth V(next_obs), and no trace runs across either. A step that is both is
+terminated. What an ended episode must not see is masked with `where`, never multiplied by zero, so
+that a value nobody needs may be anything, even nan.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+
+from jaxrl.types import Observation, PyTree, Transition
+
+
+def gae(
+    reward: jax.Array,
+    value: jax.Array,
+    next_value: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+    discount: float | jax.Array,
+    lambda_: float | jax.Array,
+) -> jax.Array:
+    """Generalised advantage estimates, Aₜ = δₜ + γλ Aₜ₊₁ with δₜ = rₜ + γ V(sₜ₊₁) - V(sₜ).
+
+    λ = 0 leaves the TD error, λ = 1 the Monte-Carlo return minus V (Schulman et al. 2016, eq. 16).
+
+    Args:
+      reward: `[T, ...]` rₜ.
+      value: `[T, ...]` V(obs).
+      next_value: `[T, ...]` V(next_obs), of the true successor; ignored where terminated.
+      terminated: `[T, ...]` bool.
+      truncated: `[T, ...]` bool.
+      discount: γ.
+      lambda_: λ.
+
+    Returns:
+      The advantages `[T, ...]`; adding `value` gives the targets of the critic.
+    """
+    chex.assert_equal_shape([reward, value, next_value, terminated, truncated])
+    chex.assert_type([terminated, truncated], bool)
+    delta = reward + discount * jnp.where(terminated, 0.0, next_value) - value
+    decay = discount * lambda_
+
+    def step(later, inputs):
+        delta, ended = inputs
+        advantage = delta + jnp.where(ended, 0.0, decay * later)
+        return advantage, advantage
+
+    inputs = (delta, terminated | truncated)
+    _, advantage = jax.lax.scan(step, jnp.zeros_like(delta[0]), inputs, reverse=True)
+    return advantage
+
+
+def lambda_returns(
+    reward: jax.Array,
+    next_value: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+    discount: float | jax.Array,
+    lambda_: float | jax.Array,
+) -> jax.Array:
+    """λ-returns, Gₜ = rₜ + γ [(1 - λ) V(sₜ₊₁) + λ Gₜ₊₁] (Sutton & Barto 2018, eq. 12.20).
+
+    Truncation and the last row put V(sₜ₊₁) in the place of Gₜ₊₁. With V(s) = maxₐ Q(s, a) this is
+    Peng's Q(λ) (Peng & Williams 1996). Arguments as for `gae`; returns `[T, ...]`.
+    """
+    chex.assert_equal_shape([reward, next_value, terminated, truncated])
+    chex.assert_type([terminated, truncated], bool)
+
+    def step(later, inputs):
+        reward, next_value, terminated, truncated = inputs
+        mixed = (1 - lambda_) * next_value + lambda_ * jnp.where(truncated, next_value, later)
+        return_ = reward + discount * jnp.where(terminated, 0.0, mixed)
+        return return_, return_
+
+    inputs = (reward, next_value, terminated, truncated)
+    _, return_ = jax.lax.scan(step, next_value[-1], inputs, reverse=True)
+    return return_
+
+
+class NStep(NamedTuple):
+    """What the first step of each window earned, and where its bootstrap comes from.
+
+    The target is `return_ + discount * V(next_obs[last])`.
+    """
+
+    return_: jax.Array  # [...] Σ γᵏ rₖ, up to and including the first ending
+    discount: jax.Array  # [...] γ^(last + 1); 0 where the window ended terminated
+    last: jax.Array  # [...] int32; the last step of the window that belongs to the episode
+
+
+def n_step(
+    reward: jax.Array,
+    terminated: jax.Array,
+    truncated: jax.Array,
+    discount: float | jax.Array,
+) -> NStep:
+    """The n-step return of the first step of each window `[L, ...]`; n = L unless it ends before.
+
+    Sutton & Barto (2018), eq. 7.1.
+    """
+    chex.assert_equal_shape([reward, terminated, truncated])
+    chex.assert_type([terminated, truncated], bool)
+    ended = (terminated | truncated).astype(jnp.int32)
+    included = jnp.cumsum(ended, axis=0) - ended == 0  # [L, ...] no ending before this step
+    last = jnp.sum(included, axis=0, dtype=jnp.int32) - 1
+    steps = jnp.arange(reward.shape[0]).reshape(-1, *[1] * (reward.ndim - 1))
+    return NStep(
+        return_=jnp.sum(jnp.where(included, discount**steps * reward, 0.0), axis=0),
+        discount=jnp.where(jnp.any(included & terminated, axis=0), 0.0, discount ** (last + 1)),
+        last=last,
+    )
+
+
+def successor_values(
+    value_of: Callable[[Observation], jax.Array], rollout: Transition, value: jax.Array
+) -> jax.Array:
+    """V(next_obs) of a rollout, mostly without asking the critic again.
+
+    The successor of step t is the observation of step t + 1, whose value is known, except on the
+    last row and where an episode was truncated. Only for those is `value_of` called, in passes of
+    one row per environment: one pass for the last row, another only if some environment was
+    truncated earlier, and so on; none if nothing is missing. Not differentiable in reverse.
+
+    Args:
+      value_of: `next_obs [N, ...] -> [N, ...]`, the critic.
+      rollout: `[T, N]`, consecutive in time.
+      value: `[T, N, ...]`, `value_of(rollout.obs)`.
+
+    Returns:
+      `[T, N, ...]`. Where terminated it holds a value that means nothing.
+    """
+    chex.assert_equal_shape([rollout.terminated, rollout.truncated])
+    chex.assert_equal_shape_prefix([rollout.terminated, value], 2)
+    steps = jnp.arange(value.shape[0])[:, None]  # [T, 1]
+    is_last = steps == value.shape[0] - 1
+    missing = (rollout.truncated | is_last) & ~rollout.terminated  # [T, N]
+
+    def fill_one_each(carry):
+        missing, successor = carry
+        first = jnp.argmax(missing, axis=0)  # [N]
+        rows = jax.vmap(row, in_axes=(1, 0))(rollout.next_obs, first)  # [N, ...]
+        chosen = missing & (steps == first[None])  # [T, N]
+        at = chosen.reshape(*chosen.shape, *[1] * (value.ndim - 2))
+        return missing & ~chosen, jnp.where(at, value_of(rows)[None], successor)
+
+    shifted = jnp.concatenate([value[1:], jnp.zeros_like(value[:1])])
+    _, successor = jax.lax.while_loop(
+        lambda carry: jnp.any(carry[0]), fill_one_each, (missing, shifted)
+    )
+    return successor
+
+
+def row(tree: PyTree, t: jax.Array) -> PyTree:
+    """Row `t` of every array of a tree, without its time axis."""
+    return jax.tree.map(lambda x: x[t], tree)

@@ -1,0 +1,406 @@
+"""DQN: known optimal values, targets by hand, and what is counted in which unit."""
+
+from dataclasses import replace
+from functools import partial
+
+import chex
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxrl import loop, replay
+from jaxrl.agents import dqn
+from jaxrl.types import Transition
+from tests import toy_environments as toys
+
+N, D, A = 4, 3, 2
+
+
+class Table(nn.Module):
+    """One weight per observation and action, where observations are one-hot."""
+
+    num_actions: int = A
+
+    @nn.compact
+    def __call__(self, obs):
+        return nn.Dense(self.num_actions, use_bias=False)(obs)
+
+
+class Mlp(nn.Module):
+    """Small, but not linear."""
+
+    @nn.compact
+    def __call__(self, obs):
+        return nn.Dense(A)(nn.relu(nn.Dense(8)(obs)))
+
+
+def random_rollout(seed: int, length: int = 2, num_envs: int = N) -> Transition:
+    """Steps `[T, N]` with random everything."""
+    random = np.random.default_rng(seed)
+    shape = (length, num_envs)
+    terminated = random.random(shape) < 0.2
+    return Transition(
+        obs=jnp.asarray(random.normal(size=(*shape, D)), jnp.float32),
+        action=jnp.asarray(random.integers(0, A, shape), jnp.int32),
+        reward=jnp.asarray(random.normal(size=shape), jnp.float32),
+        next_obs=jnp.asarray(random.normal(size=(*shape, D)), jnp.float32),
+        terminated=jnp.asarray(terminated),
+        truncated=jnp.asarray(~terminated & (random.random(shape) < 0.2)),
+        extras=(),
+    )
+
+
+def random_batches(seed: int, updates: int, batch: int = 5) -> dqn.Batch:
+    """Minibatches `[M, B]` with random everything."""
+    steps = random_rollout(seed, updates, batch)
+    discount = jnp.where(steps.terminated, 0.0, 0.9)
+    return dqn.Batch(steps.obs, steps.action, steps.reward, discount, steps.next_obs)
+
+
+def init_state(agent, seed: int = 0) -> dqn.State:
+    return jax.jit(agent.init)(jax.random.key(seed), jnp.zeros(D))
+
+
+def arrays(tree) -> list[np.ndarray]:
+    return [np.asarray(x) for x in jax.tree.leaves(tree)]
+
+
+def assert_equal(one, other) -> None:
+    for a, b in zip(arrays(one), arrays(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+# What it learns.
+
+
+LONGER = (toys.DelayedReward(), toys.TerminatedStream(), toys.TruncatedClimb())
+VARIANTS = [(env, True, 1) for env in toys.DISCRETE] + [(env, False, 3) for env in LONGER]
+
+
+@pytest.mark.parametrize(
+    ("env", "double", "n_step"),
+    VARIANTS,
+    ids=[f"{type(env).__name__}-{n_step}-step" for env, _, n_step in VARIANTS],
+)
+def test_values_are_the_closed_forms(env, double, n_step):
+    discount = 0.9
+    config = dqn.Config(
+        learning_rate=0.05,
+        discount=discount,
+        batch_size=32,
+        updates_per_rollout=20,
+        capacity=1_000,
+        warmup=100,
+        target_period=20,
+        n_step=n_step,
+        double=double,
+        epsilon_end=0.5,
+        epsilon_transitions=1_000,
+    )
+    agent = dqn.make(Table(), config, num_envs=8)
+    train = loop.make_loop(env, (), agent, loop.Config(num_envs=8, num_steps=5))
+    chunk = loop.make_chunk(train.update, 100)
+    state, _ = jax.jit(lambda key: chunk(train.init(key)))(jax.random.key(1))
+
+    q = Table().apply(state.agent.learner.params, env.observations())
+    np.testing.assert_allclose(np.asarray(q), env.optimal_q(discount), atol=1e-3)
+
+    best = dqn.make(Table(), config, greedy=True)
+    values = env.optimal_q(discount)
+    for obs, value in zip(env.observations(), values, strict=True):
+        action, _, _ = best.act(state.agent, (), obs, jax.random.key(0))
+        assert value[action] == value.max()
+
+
+# Targets and losses.
+
+
+def test_double_and_max_targets_by_hand():
+    """The online network prefers action 1, whose target value is the smaller one."""
+    params = {"params": {"Dense_0": {"kernel": jnp.array([[1.0, 2.0]])}}}
+    target_params = {"params": {"Dense_0": {"kernel": jnp.array([[30.0, 20.0]])}}}
+    learner = dqn.Learner(params, target_params, (), jnp.zeros((), jnp.int32))
+    batch = dqn.Batch(
+        obs=jnp.ones((3, 1)),
+        action=jnp.array([0, 1, 1]),
+        return_=jnp.array([1.0, 2.0, 3.0]),
+        discount=jnp.array([0.5, 0.1, 0.0]),
+        next_obs=jnp.ones((3, 1)),
+    )
+    double = dqn.td_target(Table().apply, learner, batch, double=True)
+    np.testing.assert_allclose(double, [1 + 0.5 * 20, 2 + 0.1 * 20, 3])
+    largest = dqn.td_target(Table().apply, learner, batch, double=False)
+    np.testing.assert_allclose(largest, [1 + 0.5 * 30, 2 + 0.1 * 30, 3])
+
+
+def test_loss_by_hand():
+    """Errors 0.5 and -3 with δ = 1: (0.5²/2 + (3 - 1/2)) / 2; the target gets no gradient."""
+    params = {"params": {"Dense_0": {"kernel": jnp.array([[1.0, 2.0]])}}}
+    obs, nothing = jnp.ones((2, 1)), jnp.zeros(2)
+    batch = dqn.Batch(obs, jnp.array([0, 1]), nothing, nothing, obs)
+    target = jnp.array([0.5, 5.0])
+    (value, q), grads = jax.value_and_grad(dqn.loss, has_aux=True)(
+        params, Table().apply, batch, target, 1.0
+    )
+    np.testing.assert_allclose(value, (0.125 + 2.5) / 2)
+    np.testing.assert_allclose(q, [1.0, 2.0])
+    np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -1 / 2]])
+
+
+def n_step_by_hand(rows: list[Transition], start: int, env: int, n: int, discount: float):
+    """`(return, factor, next_obs)` as the definition says, one step at a time."""
+    total = 0.0
+    for k in range(n):
+        row = rows[start + k]
+        total += discount**k * float(row.reward[env])
+        if row.terminated[env]:
+            return total, 0.0, row.next_obs[env]
+        if row.truncated[env]:
+            break
+    return total, discount ** (k + 1), row.next_obs[env]
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_batches_hold_n_step_targets(n):
+    config = dqn.Config(n_step=n, updates_per_rollout=3, batch_size=50, discount=0.8)
+    steps = random_rollout(0, length=9)
+    # What 7 rows keep.
+    rows = [jax.tree.map(lambda x, t=t: np.asarray(x)[t], steps) for t in range(2, 9)]
+    ring = replay.init(dqn.example_transition(jnp.zeros(D)), 7, N)
+    for part in (slice(0, 4), slice(4, 9)):
+        ring = replay.add(ring, jax.tree.map(lambda x, part=part: x[part], steps))
+
+    batch = jax.jit(dqn.sample_batches)(ring, jax.random.key(0), config)
+    assert batch.obs.shape == (3, 50, D)
+    starts = {
+        rows[t].obs[env].tobytes(): (t, env) for t in range(len(rows) - n + 1) for env in range(N)
+    }
+    seen = set()
+    for obs, action, return_, factor, next_obs in zip(
+        *(np.asarray(x).reshape(150, *x.shape[2:]) for x in batch), strict=True
+    ):
+        t, env = starts[obs.tobytes()]
+        seen.add((t, env))
+        want_return, want_factor, want_next = n_step_by_hand(rows, t, env, n, 0.8)
+        assert action == rows[t].action[env]
+        np.testing.assert_allclose((return_, factor), (want_return, want_factor), rtol=1e-5)
+        np.testing.assert_array_equal(next_obs, want_next)
+    assert len(seen) > 0.9 * len(starts)
+
+
+def test_clipping_is_by_global_norm():
+    """Adam's first moment after one step is a tenth of the clipped gradient."""
+    optimizer = dqn.make_optimizer(dqn.Config(max_grad_norm=1.0))
+    params = {"a": jnp.zeros(2), "b": jnp.zeros(1)}
+    grads = {"a": jnp.array([3.0, 0.0]), "b": jnp.array([4.0])}  # norm 5
+    _, state = optimizer.update(grads, optimizer.init(params), params)
+    momentum = optax.tree.get(state, "mu")
+    chex.assert_trees_all_close(momentum, jax.tree.map(lambda g: 0.1 * g / 5, grads), rtol=1e-6)
+    _, state = optimizer.update({"a": grads["a"] / 10, "b": grads["b"] / 10}, state, params)
+    chex.assert_trees_all_close(  # shorter than the limit: untouched
+        optax.tree.get(state, "mu"),
+        jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g / 10, momentum, grads),
+        rtol=1e-6,
+    )
+
+
+# What is counted, and in which unit.
+
+
+def test_target_network_follows_every_period_of_gradient_updates():
+    """Updates 7, 14 and 21 of 25 copy, whether a rollout has one update or five."""
+    config = dqn.Config(target_period=7)
+    network, optimizer = Mlp(), dqn.make_optimizer(config)
+    learner = init_state(dqn.make(network, config)).learner
+    batches = random_batches(0, 25)
+    learn = jax.jit(partial(dqn.learn, network, optimizer, config))
+
+    target_after = {0: learner.params}
+    for update in range(1, 26):  # the reference: one minibatch at a time
+        one = jax.tree.map(lambda x, m=update: x[m - 1 : m], batches)
+        learner, _ = learn(learner, one)
+        if update % 7 == 0:
+            target_after[update] = learner.params
+        assert_equal(learner.target_params, target_after[update - update % 7])
+
+    learner = init_state(dqn.make(network, config)).learner
+    for done in range(5, 26, 5):
+        learner, _ = learn(learner, jax.tree.map(lambda x, m=done: x[m - 5 : m], batches))
+        assert int(learner.updates) == done
+        chex.assert_trees_all_close(
+            learner.target_params, target_after[done - done % 7], rtol=1e-5, atol=1e-6
+        )
+
+
+def test_epsilon_falls_linearly_in_transitions():
+    """6 environments x 2 steps: 12 transitions an update, from 1 to 0.2 over 60."""
+    config = dqn.Config(epsilon_start=1.0, epsilon_end=0.2, epsilon_transitions=60)
+    agent = dqn.make(Mlp(), config, num_envs=6)
+    state = init_state(agent)
+    update = jax.jit(agent.update)
+    epsilons = [float(state.epsilon)]
+    for seed in range(7):
+        state, metrics = update(state, random_rollout(seed, 2, 6), jax.random.key(seed))
+        assert int(state.transitions) == 12 * (seed + 1)
+        epsilons.append(float(metrics["epsilon"]))
+    np.testing.assert_allclose(epsilons, [1.0, 0.84, 0.68, 0.52, 0.36, 0.2, 0.2, 0.2], rtol=1e-6)
+
+
+def test_transitions_rest_at_the_largest_integer():
+    largest = jnp.iinfo(jnp.int32).max
+    assert int(dqn.count(jnp.int32(largest - 5), 3)) == largest - 2
+    assert int(dqn.count(jnp.int32(largest - 5), 30)) == largest
+
+
+def test_learning_starts_with_the_warmup():
+    """8 transitions a rollout, warm-up 16: cold after the first, learning from the second on."""
+    config = dqn.Config(warmup=16, updates_per_rollout=3, batch_size=4, target_period=2)
+    agent = dqn.make(Mlp(), config, num_envs=N)
+    first = init_state(agent)
+    update = jax.jit(agent.update)
+    cold, cold_metrics = update(first, random_rollout(0), jax.random.key(0))
+    assert_equal(cold.learner, first.learner)
+    assert int(cold.replay.size) == 2
+    warm, warm_metrics = update(cold, random_rollout(1), jax.random.key(1))
+    assert (int(cold_metrics["updates"]), int(warm_metrics["updates"])) == (0, 3)
+    assert all(np.any(a != b) for a, b in zip(*map(arrays, (cold, warm)), strict=True) if a.ndim)
+    assert set(warm_metrics) == {"loss", "q", "grad_norm", "epsilon", "updates"}
+    chex.assert_trees_all_equal_shapes_and_dtypes(cold_metrics, warm_metrics)
+    assert warm_metrics["grad_norm"] > 0
+    assert all(np.all(np.isfinite(x)) for x in arrays((cold_metrics, warm_metrics)))
+
+
+def test_learning_waits_for_n_rows():
+    config = dqn.Config(warmup=0, n_step=3, updates_per_rollout=1)
+    agent = dqn.make(Mlp(), config, num_envs=N)
+    state, update = init_state(agent), jax.jit(agent.update)
+    for seed in range(4):
+        state, metrics = update(state, random_rollout(seed, 1), jax.random.key(seed))
+        assert int(metrics["updates"]) == max(0, seed - 1)
+
+
+# How it acts.
+
+
+def test_acting_is_epsilon_greedy():
+    agent = dqn.make(Table(3), dqn.Config(), num_envs=N)
+    kernel = {"params": {"Dense_0": {"kernel": jnp.array([[0.0, 2.0, 1.0]])}}}
+    state = agent.init(jax.random.key(0), jnp.zeros(1))
+    state = state._replace(learner=state.learner._replace(params=kernel))
+
+    def frequencies(agent, epsilon):
+        at = state._replace(epsilon=jnp.float32(epsilon))
+        keys = jax.random.split(jax.random.key(3), 20_000)
+        action, memory, extras = jax.vmap(lambda k: agent.act(at, (), jnp.ones(1), k))(keys)
+        assert action.dtype == jnp.int32
+        assert (memory, extras) == ((), ())
+        return np.bincount(action, minlength=3) / len(keys)
+
+    np.testing.assert_array_equal(frequencies(agent, 0.0), [0, 1, 0])
+    np.testing.assert_allclose(frequencies(agent, 1.0), [1 / 3] * 3, atol=0.015)
+    np.testing.assert_allclose(frequencies(agent, 0.3), [0.1, 0.8, 0.1], atol=0.01)
+    greedy = dqn.make(Table(3), dqn.Config(), greedy=True)
+    np.testing.assert_array_equal(frequencies(greedy, 1.0), [0, 1, 0])
+
+
+# How it compiles.
+
+
+def tiny_loop(config: dqn.Config) -> loop.Loop:
+    agent = dqn.make(Mlp(), config, num_envs=N)
+    env = toys.ActionObservationReward()
+    return loop.make_loop(env, (), agent, loop.Config(num_envs=N, num_steps=2))
+
+
+TINY = dqn.Config(warmup=0, batch_size=4, updates_per_rollout=2, capacity=40)
+
+
+def test_seeds_differ_under_vmap():
+    train = tiny_loop(TINY)
+    keys = jax.random.split(jax.random.key(0), 3)
+    chunk = loop.make_chunk(train.update, 4)
+    state, metrics = jax.jit(jax.vmap(lambda key: chunk(train.init(key))))(keys)
+    assert metrics.agent["loss"].shape == (3, 4)
+    for leaf in arrays((state.agent.learner.params, state.agent.replay.data.obs)):
+        assert not np.array_equal(leaf[0], leaf[1])
+        assert not np.array_equal(leaf[1], leaf[2])
+
+
+def test_one_trace_only():
+    train = tiny_loop(TINY)
+    chex.clear_trace_counter()
+    update = jax.jit(chex.assert_max_traces(train.update, n=1), donate_argnums=0)
+    state = jax.jit(train.init)(jax.random.key(0))
+    for _ in range(3):  # across the warm-up, and with a donated state
+        state, _ = update(state)
+    assert int(state.agent.learner.updates) == 6
+
+
+def test_vmap_over_the_learning_rate_is_a_sweep():
+    def run(learning_rate):
+        train = tiny_loop(replace(TINY, learning_rate=learning_rate))
+        state = train.init(jax.random.key(0))
+        after, _ = loop.make_chunk(train.update, 3)(state)
+        return state.agent.learner.params, after.agent.learner.params
+
+    rates = jnp.array([0.0, 1e-3, 1e-1])
+    before, after = jax.jit(jax.vmap(run))(rates)
+    moved = np.stack(
+        [
+            np.sqrt(np.sum((b - a) ** 2, axis=(1, 2)))
+            for b, a in zip(arrays(before), arrays(after), strict=True)
+            if b.ndim == 3
+        ]
+    )
+    assert np.all(moved[:, 0] == 0)
+    assert np.all(moved[:, 1] > 0)
+    assert np.all(moved[:, 2] > 10 * moved[:, 1])
+    _, alone = jax.jit(run)(rates[1])
+    chex.assert_trees_all_close(jax.tree.map(lambda x: x[1], after), alone, rtol=1e-4, atol=1e-6)
+
+
+def test_every_number_may_be_traced():
+    """A number on which Python branched could not be swept."""
+    numbers, structure = jax.tree.flatten(TINY)
+
+    def run(numbers):
+        train = tiny_loop(jax.tree.unflatten(structure, numbers))
+        return train.update(train.init(jax.random.key(0)))
+
+    assert len(numbers) == 9
+    jax.eval_shape(run, numbers)
+
+
+def test_the_replay_is_not_copied():
+    """100,000 transitions of 13 floats, updates and all, need a tenth more while they run."""
+    config = dqn.Config()
+    agent = dqn.make(Mlp(), config, num_envs=250)
+    state = agent.init(jax.random.key(0), jnp.zeros(13))
+    ring = sum(x.nbytes for x in jax.tree.leaves(state.replay))
+    steps = jax.tree.map(lambda x: x[:4], state.replay.data)
+
+    def run(state, steps, key):
+        def body(carry, _):
+            state, key = carry
+            key, update_key = jax.random.split(key)
+            state, metrics = agent.update(state, steps, update_key)
+            return (state, key), metrics
+
+        return jax.lax.scan(body, (state, key), length=3)
+
+    compiled = jax.jit(run, donate_argnums=0).lower(state, steps, jax.random.key(0)).compile()
+    memory = compiled.memory_analysis()
+    assert memory is not None
+    assert memory.alias_size_in_bytes >= ring
+    assert memory.temp_size_in_bytes < 0.1 * ring
+
+
+def test_clear_words_for_what_does_not_fit():
+    with pytest.raises(ValueError, match="dqn n_step is 0, expected at least 1"):
+        dqn.make(Mlp(), dqn.Config(n_step=0))
+    agent = dqn.make(Mlp(), TINY, num_envs=2)
+    with pytest.raises(ValueError, match="make the replay for 4 environments"):
+        agent.update(init_state(agent), random_rollout(0), jax.random.key(0))

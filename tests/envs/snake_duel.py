@@ -1,0 +1,260 @@
+"""Plays the fast Snake and the slow one side by side, and lets nothing differ between them.
+
+The slow one decides on the moves and copies only the food that the fast one draws; that this lies
+on a free cell is checked as it is eaten for, like everything else, on every step.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from envs.snake import rules as fast_rules
+from envs.snake.env import Params, Snake
+from tests.envs import snake_oracle as oracle
+from tests.envs.snake_oracle import FORWARD, TURNS, Cell, Game
+from tests.envs.snake_oracle_views import observe
+
+Policy = Callable[[Game, random.Random], int]  # a relative move
+
+
+class Snapshot(NamedTuple):
+    """What can be read off the states of N fast games."""
+
+    order: Any  # [N, rows, cols]
+    heading: Any
+    length: Any
+    time: Any
+    hunger: Any
+    head: Any
+    tail: Any
+    food: Any
+
+
+@lru_cache(maxsize=None)
+def compiled(env: Snake):
+    """`begin(keys [N], params)` and `advance(keys [N], state, action [N], params)`, jitted."""
+
+    def snapshot(state) -> Snapshot:
+        order = jax.vmap(lambda one: fast_rules.order(env.board, one))(state)
+        return Snapshot(order, *(getattr(state, name) for name in Snapshot._fields[1:]))
+
+    def begin(keys, params):
+        obs, state = jax.vmap(env.reset, in_axes=(0, None))(keys, params)
+        return obs, state, snapshot(state)
+
+    def advance(keys, state, action, params):
+        obs, state, *outcome = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
+            keys, state, action, params
+        )
+        return obs, state, snapshot(state), *outcome
+
+    return jax.jit(begin), jax.jit(advance)
+
+
+def duel(
+    env: Snake,
+    params: Params,
+    rules: oracle.Rules,
+    policy: Policy,
+    num_games: int,
+    num_steps: int,
+    seed: int = 0,
+    look_every: int = 1,
+) -> Counter:
+    """Plays `num_games` side by side with auto-reset; returns what happened and how often.
+
+    Observations are compared every `look_every` steps, and at both sides of every reset.
+    """
+    begin, advance = compiled(env)
+    rng = random.Random(seed)
+    key, begin_key = jax.random.split(jax.random.key(seed))
+    obs, state, snapshot = begin(jax.random.split(begin_key, num_games), params)
+    tally = Counter()
+    games = [new_game(env, rules, params, jax.device_get(snapshot), i) for i in range(num_games)]
+    check_observations(env, obs, games, range(num_games))
+    for step in range(num_steps):
+        actions = [choose(env, policy, game, rng) for game in games]
+        key, step_key = jax.random.split(key)
+        step_keys = jax.random.split(step_key, num_games)
+        obs, state, *rest = advance(step_keys, state, np.asarray(actions, np.int32), params)
+        obs, (snapshot, reward, terminated, truncated, info) = jax.device_get((obs, rest))
+        tails = [game.tail for game in games]
+        food = [food_of(env, snapshot, info, terminated | truncated, i) for i in range(num_games)]
+        reports = [
+            game.step(action, after, absolute=env.actions == "absolute")
+            for game, action, after in zip(games, actions, food, strict=True)
+        ]
+        check_reports(games, reports, reward, terminated, truncated, info["outcome"])
+        over = terminated | truncated
+        looked_at = np.flatnonzero(over | (step % look_every == 0))
+        check_observations(env, info["final_observation"], games, looked_at)
+        count(tally, games, reports, tails)
+        games = [
+            new_game(env, rules, params, snapshot, i) if over[i] else game
+            for i, game in enumerate(games)
+        ]
+        check_states(games, snapshot)
+        check_observations(env, obs, games, looked_at)
+    return tally
+
+
+def choose(env: Snake, policy: Policy, game: Game, rng: random.Random) -> int:
+    """The policy's move in the environment's language; a random one may ask for a reversal."""
+    if policy is at_random:
+        return rng.randrange(env.num_actions)
+    turn = policy(game, rng)
+    return turn if env.actions == "relative" else (game.heading + TURNS[turn]) % 4
+
+
+def cell_of(env: Snake, index: int) -> Cell | None:
+    """The fast game counts a guard column behind the last; -1 is nowhere."""
+    return None if index < 0 else divmod(int(index), env.board.cols + 1)
+
+
+def food_of(env: Snake, snapshot: Snapshot, info, over: np.ndarray, i: int) -> Cell | None:
+    """Where the food lay after the step, even if the game has been reset since."""
+    if not over[i]:
+        return cell_of(env, snapshot.food[i])
+    if env.observation != "planes":
+        return None  # holds for a win; the games of vectors are not cut off while they eat
+    where = np.argwhere(info["final_observation"][i, ..., 3])
+    return (int(where[0, 0]), int(where[0, 1])) if len(where) else None
+
+
+def new_game(
+    env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot, i: int
+) -> Game:
+    """The game that fast game `i` begins, once it is found to be a legal beginning."""
+    rows, cols, heading = env.board.rows, env.board.cols, int(snapshot.heading[i])
+    if env.rules.random_start:
+        ranked = [np.argwhere(snapshot.order[i] == rank)[0] for rank in (3, 2, 1)]
+        body = [(int(row), int(col)) for row, col in ranked]
+        assert (body, heading) in straight_starts(rows, cols)
+    else:
+        body = oracle.classic_body(rows, cols)
+        assert heading == oracle.RIGHT
+    food = cell_of(env, snapshot.food[i])
+    weights = {name: getattr(params.rewards, name) for name in oracle.Rewards.__annotations__}
+    game = Game(rows, cols, body, heading, food, rules, oracle.Rewards(**weights))
+    assert food in game.free_cells(), f"a game begins with food on {food}\n{oracle.draw(game)}"
+    return game
+
+
+straight_starts = lru_cache(maxsize=None)(oracle.straight_starts)
+
+
+def check_states(games: list[Game], snapshot: Snapshot) -> None:
+    same("order of the body", snapshot.order, [oracle.order(game) for game in games], games)
+    same("heading", snapshot.heading, [game.heading for game in games], games)
+    same("length", snapshot.length, [len(game.body) for game in games], games)
+    same("time", snapshot.time, [game.time for game in games], games)
+    same("hunger", snapshot.hunger, [game.hunger for game in games], games)
+    index = lambda game, cell: -1 if cell is None else cell[0] * (game.cols + 1) + cell[1]
+    for name in ("head", "tail", "food"):
+        expected = [index(game, getattr(game, name)) for game in games]
+        same(name, getattr(snapshot, name), expected, games)
+
+
+def check_reports(games, reports, reward, terminated, truncated, outcome) -> None:
+    same("terminated", terminated, [report.terminated for report in reports], games)
+    same("truncated", truncated, [report.truncated for report in reports], games)
+    same("reward", reward, [report.reward for report in reports], games, tolerance=1e-5)
+    assert set(outcome) == {"score", "won", "death_wall", "death_self", "entrapped", "starved"}
+    same("score", outcome["score"], [game.score for game in games], games)
+    same("won", outcome["won"], [report.won for report in reports], games)
+    for cause in ("death_wall", "death_self", "entrapped", "starved"):
+        same(cause, outcome[cause], [report.cause == cause for report in reports], games)
+
+
+def check_observations(env: Snake, obs, games: list[Game], which) -> None:
+    """Compares the observations of the games `which`."""
+    chosen = [games[i] for i in which]
+    if chosen:
+        expected = [observe(game, env.observation) for game in chosen]
+        same(env.observation, np.asarray(obs)[list(which)], expected, chosen, tolerance=1e-6)
+
+
+def same(what: str, got, expected, games: list[Game], tolerance: float = 0.0) -> None:
+    """Equal in every game, or the first that differs is shown."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    assert got.shape == expected.shape, f"{what}: shape {got.shape}, expected {expected.shape}"
+    differs = np.abs(got.astype(float) - expected.astype(float)) > tolerance
+    wrong = np.flatnonzero(differs.reshape(len(games), -1).any(axis=1))
+    if wrong.size:
+        i = int(wrong[0])
+        raise AssertionError(
+            f"{what} differs in {wrong.size} of {len(games)} games; game {i}:\n"
+            f"{oracle.draw(games[i])}\n{games[i]}\n"
+            f"got {got[i].tolist()}\nexpected {expected[i].tolist()}"
+        )
+
+
+def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell]) -> None:
+    for game, report, old_tail in zip(games, reports, old_tails, strict=True):
+        tally["steps"] += 1
+        tally["meals"] += report.ate
+        tally["wins"] += report.won
+        tally["truncated"] += report.truncated
+        tally["terminated"] += report.terminated
+        tally["games"] += report.terminated or report.truncated
+        tally["full boards"] += report.ate and game.food is None
+        tally["longest"] = max(tally["longest"], len(game.body))
+        tally["into the tail's cell"] += game.head == old_tail
+        if report.cause:
+            tally[report.cause] += 1
+
+
+# Ways to play
+
+
+def at_random(game: Game, rng: random.Random) -> int:
+    return rng.choice(list(TURNS))
+
+
+def safe_turns(game: Game) -> list[int]:
+    return [turn for turn in TURNS if not game.blocked(game.candidate(turn))]
+
+
+def greedy(game: Game, rng: random.Random) -> int:
+    """The safe move that comes nearest to the food; ties by chance."""
+    if game.food is None:
+        return FORWARD
+    row, col = game.food
+    distance = lambda turn: sum(
+        abs(a - b) for a, b in zip(game.candidate(turn), (row, col), strict=True)
+    )
+    return min(safe_turns(game), key=lambda turn: (distance(turn), rng.random()), default=FORWARD)
+
+
+def idle(game: Game, rng: random.Random) -> int:
+    """Any safe move that does not eat, as long as there is one."""
+    safe = safe_turns(game)
+    hungry = [turn for turn in safe if game.candidate(turn) != game.food]
+    return rng.choice(hungry or safe or [FORWARD])
+
+
+def round_and_round(game: Game, rng: random.Random) -> int:
+    """Follows a cycle through all cells, which fills the board in the end."""
+    onwards = cycle(game.rows, game.cols)[game.head]
+    safe = safe_turns(game)
+    ahead = [turn for turn in safe if game.candidate(turn) == onwards]
+    return (ahead or safe or [FORWARD])[0]
+
+
+@lru_cache(maxsize=None)
+def cycle(rows: int, cols: int) -> dict[Cell, Cell]:
+    """The next cell of a Hamiltonian cycle: back and forth beside a lane that leads home."""
+    if rows % 2:
+        return {(r, c): (n, m) for (c, r), (m, n) in cycle(cols, rows).items()}
+    path = [
+        (row, col if row % 2 == 0 else cols - col)
+        for row in range(rows)
+        for col in range(1, cols)
+    ]
+    path += [(row, 0) for row in reversed(range(rows))]
+    return dict(zip(path, path[1:] + path[:1], strict=True))

@@ -1,0 +1,137 @@
+"""The observations of the slow Snake, one function per name, entry by entry from their definitions.
+
+Absolute order: up, right, down, left. Relative order: forward, left, right.
+"""
+
+import numpy as np
+
+from tests.envs.snake_oracle import STEPS, TURNS, Cell, Game, neighbours, order, reachable
+
+
+def compass(game: Game, cell: Cell | None) -> list[float]:
+    """Is `cell` strictly up, right, down, left of the head? Two can hold; none if no cell."""
+    if cell is None:
+        return [0.0] * 4
+    (row, col), (r, c) = game.head, cell
+    return [float(r < row), float(c > col), float(r > row), float(c < col)]
+
+
+def component(game: Game, turn: int) -> set[Cell]:
+    """All that can be reached if the snake's body stood still; empty if the move kills."""
+    cell = game.candidate(turn)
+    if game.blocked(cell):
+        return set()
+    return reachable(game.rows, game.cols, cell, game.obstacles())
+
+
+def danger(game: Game) -> list[float]:
+    return [float(game.blocked(game.candidate(turn))) for turn in TURNS]
+
+
+def space(game: Game) -> list[float]:
+    """Reached cells over free cells (at least 1, which a full board is taken to have), at most 1."""
+    free = max(game.size - len(game.body), 1)
+    return [min(1.0, len(component(game, turn)) / free) for turn in TURNS]
+
+
+def escapes(game: Game) -> list[float]:
+    """Free neighbours of each candidate, over 4; 0 if the candidate is blocked."""
+    routes = []
+    for turn in TURNS:
+        cell = game.candidate(turn)
+        free = [n for n in neighbours(cell) if not game.blocked(n)]
+        routes.append(0.0 if game.blocked(cell) else len(free) / 4)
+    return routes
+
+
+def tail_reachable(game: Game) -> float:
+    """Is there a path from the head to the tail that avoids the body between them?"""
+    return float(game.tail in reachable(game.rows, game.cols, game.head, set(game.body[:-1])))
+
+
+def features(game: Game) -> list[float]:
+    """[10] danger 3, food direction 4, heading up, right, down (left is none of them)."""
+    heading = [float(game.heading == h) for h in range(3)]
+    return danger(game) + compass(game, game.food) + heading
+
+
+def flood(game: Game) -> list[float]:
+    """[13] features, then the reachable share of the free cells, forward, left, right."""
+    return features(game) + space(game)
+
+
+def selective(game: Game) -> list[float]:
+    """[18] flood, tail direction 4, tail reachable."""
+    return flood(game) + compass(game, game.tail) + [tail_reachable(game)]
+
+
+def enhanced(game: Game) -> list[float]:
+    """[23] flood, escapes 3, tail direction 4, tail reachable, tail distance, length."""
+    (row, col), (r, c) = game.head, game.tail
+    distance = (abs(row - r) + abs(col - c)) / (game.rows - 1 + game.cols - 1)
+    rest = [tail_reachable(game), distance, len(game.body) / game.size]
+    return flood(game) + escapes(game) + compass(game, game.tail) + rest
+
+
+def head_frame(game: Game, cell: Cell | None) -> tuple[int, int]:
+    """How far `cell` lies ahead of the head, and how far to its right; (0, 0) if no cell."""
+    if cell is None:
+        return 0, 0
+    down, right = cell[0] - game.head[0], cell[1] - game.head[1]
+    ahead, beside = STEPS[game.heading], STEPS[(game.heading + 1) % 4]
+    return down * ahead[0] + right * ahead[1], down * beside[0] + right * beside[1]
+
+
+def signs(offset: tuple[int, int]) -> list[float]:
+    ahead, beside = offset
+    return [float(ahead > 0), float(ahead < 0), float(beside > 0), float(beside < 0)]
+
+
+def wall_distance(game: Game, turn: int) -> int:
+    """Cells of the board between the head and the wall, whatever lies on them."""
+    down, right = STEPS[(game.heading + TURNS[turn]) % 4]
+    (row, col), count = game.head, 0
+    while game.inside((row + down, col + right)):
+        row, col, count = row + down, col + right, count + 1
+    return count
+
+
+def tail(game: Game) -> list[float]:
+    """[28] danger 3, space 3, tail and food within reach 3 + 3, offsets 12, walls 3, length."""
+    spaces = [component(game, turn) for turn in TURNS]
+    beside_tail = {game.tail, *neighbours(game.tail)}
+    tail_reach = [float(bool(cells & beside_tail)) for cells in spaces]
+    food_reach = [float(game.food in cells) for cells in spaces]
+    longest = max(game.rows, game.cols) - 1
+    to_food, to_tail = head_frame(game, game.food), head_frame(game, game.tail)
+    offsets = [number / longest for number in (*to_food, *to_tail)]
+    walls = [wall_distance(game, turn) / longest for turn in TURNS]
+    seen = danger(game) + space(game) + tail_reach + food_reach
+    return seen + offsets + signs(to_food) + signs(to_tail) + walls + [len(game.body) / game.size]
+
+
+def planes(game: Game) -> np.ndarray:
+    """[rows, cols, 5] body with head, head, tail, food, order over length."""
+    board = np.zeros((game.rows, game.cols, 5), np.float32)
+    for cell in game.body:
+        board[cell][0] = 1
+    board[game.head][1] = 1
+    board[game.tail][2] = 1
+    if game.food is not None:
+        board[game.food][3] = 1
+    board[..., 4] = order(game) / len(game.body)
+    return board
+
+
+VIEWS = {
+    "features": features,
+    "flood": flood,
+    "selective": selective,
+    "enhanced": enhanced,
+    "tail": tail,
+    "planes": planes,
+}
+
+
+def observe(game: Game, name: str) -> np.ndarray:
+    return np.asarray(VIEWS[name](game), np.float32)

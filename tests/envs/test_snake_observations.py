@@ -1,0 +1,107 @@
+"""Every observation of Snake, entry by entry against the slow one, on random boards and in play."""
+
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.snake import rules as fast_rules
+from envs.snake.bitboard import Board
+from envs.snake.env import Snake
+from envs.snake.observations import OBSERVATIONS
+from envs.snake.rules import CLASSIC, MODERN
+from tests.envs import snake_oracle as oracle
+from tests.envs.random_bodies import random_game
+from tests.envs.snake_duel import duel, greedy, round_and_round, same
+from tests.envs.snake_oracle_views import VIEWS, observe
+from tests.envs.stacked_boards import stack_states
+
+RULES = {"classic": (CLASSIC, oracle.CLASSIC), "modern": (MODERN, oracle.MODERN)}
+
+
+def test_the_names():
+    assert set(OBSERVATIONS) == set(VIEWS)
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize(
+    ("rows", "cols", "count"), [(4, 4, 1000), (10, 10, 1500), (5, 13, 1500), (20, 20, 200)]
+)
+def test_random_snakes(rows, cols, count, name):
+    """All entries; with them flood fill and tail reachability, on some 8,000 boards."""
+    fast, slow = RULES[name]
+    rng = random.Random(rows * cols)
+    games = [random_game(rows, cols, slow, rng) for _ in range(count)]
+    envs = {view: Snake(rows, cols, view, fast) for view in VIEWS}
+
+    @jax.jit  # one compilation, in which the views share what they have in common
+    def observe_all(states):
+        return {view: jax.vmap(env.get_obs)(states) for view, env in envs.items()}
+
+    seen = jax.device_get(observe_all(stack_states(games)))
+    for view in ("tail", "selective"):
+        expected = [observe(game, view) for game in games]
+        same(view, seen[view], expected, games, tolerance=1e-6)
+    for view in VIEWS:
+        some = games[:250]
+        same(view, seen[view][:250], [observe(game, view) for game in some], some, 1e-6)
+        space = envs[view].observation_space()
+        assert seen[view].shape[1:] == space.shape
+        assert seen[view].dtype == jnp.float32
+        assert seen[view].min() >= space.low
+        assert seen[view].max() <= space.high
+
+
+@pytest.mark.parametrize(
+    ("view", "rows", "cols", "name"),
+    [
+        ("features", 10, 10, "classic"),
+        ("flood", 7, 12, "classic"),
+        ("selective", 8, 5, "modern"),
+        ("enhanced", 6, 6, "classic"),
+        ("tail", 10, 10, "classic"),
+        ("tail", 6, 6, "modern"),
+    ],
+)
+def test_in_play(view, rows, cols, name):
+    """First, later and final observations; long snakes and full boards among them."""
+    fast, slow = RULES[name]
+    fast = fast_rules.Rules(**{**vars(fast), "starvation": slow.starvation})
+    env = Snake(rows, cols, view, fast)
+    params = env.default_params.replace(max_steps_in_episode=slow.max_steps)
+    seen = duel(env, params, slow, greedy, num_games=24, num_steps=150, look_every=5)
+    assert seen["games"] > 10
+    if rows == 6:
+        seen = duel(env, params, slow, round_and_round, 24, num_steps=700, look_every=25)
+        assert seen["full boards"] > 10
+
+
+def test_from_body_is_the_state_of_that_body():
+    rng = random.Random(0)
+    for rows, cols in ((4, 6), (9, 9)):
+        games = [random_game(rows, cols, oracle.CLASSIC, rng) for _ in range(20)]
+        stacked = stack_states(games)
+        for i, game in enumerate(games):
+            state = fast_rules.from_body(
+                Board(rows, cols), game.body, game.food, game.heading, keep_order=True
+            )
+            jax.tree.map(np.testing.assert_array_equal, state, jax.tree.map(lambda x: x[i], stacked))
+            order = fast_rules.order(Board(rows, cols), state)
+            np.testing.assert_array_equal(order, oracle.order(game))
+
+
+@pytest.mark.parametrize(
+    "body", [[(0, 0), (0, 2)], [(0, 0), (0, 1), (0, 0)], [(0, 0), (-1, 0)], [(3, 3), (3, 4)]]
+)
+def test_from_body_refuses_what_is_no_snake(body):
+    with pytest.raises(ValueError, match="body cell"):
+        fast_rules.from_body(Board(4, 4), body, None, 0)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_type_is_promoted_by_chance(view):
+    env = Snake(5, 6, view, "modern")
+    with jax.numpy_dtype_promotion("strict"):
+        jax.eval_shape(lambda key: env.reset(key, env.default_params), jax.random.key(0))

@@ -1,0 +1,96 @@
+"""The examples of ARCHITECTURE.md run as they stand, from the files the page says they are."""
+
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import envs
+import jaxrl.agents
+from tests.test_layering import LAYERS, ROOT, violations
+
+TEXT = (ROOT / "ARCHITECTURE.md").read_text()
+# A block that is a file follows that file's name; the last block brings the files together.
+FILES = dict(re.findall(r"^`([\w/]+\.py)`:\n\n```python\n(.*?)^```", TEXT, re.M | re.S))
+*_, MEETING = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
+
+
+@pytest.fixture
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the files of the page, found as if they stood among ours."""
+    for path, source in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(source)
+    for package in (envs, jaxrl.agents):
+        folder = tmp_path.joinpath(*package.__name__.split("."))
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
+    yield tmp_path
+    for path in FILES:  # or the next test would get these, whose files are gone
+        package, _, name = module_name(path).rpartition(".")
+        sys.modules.pop(f"{package}.{name}", None)
+        vars(sys.modules[package]).pop(name, None)
+
+
+def module_name(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")
+
+
+def expected_steps(size: int, slip: float) -> float:
+    """Mean length of an episode that always walks right, by solving for the hitting times."""
+    steps = np.eye(size - 1)
+    for cell in range(size - 1):
+        if cell + 1 < size - 1:
+            steps[cell, cell + 1] -= 1 - slip
+        steps[cell, max(cell - 1, 0)] -= slip
+    return float(np.mean(np.linalg.solve(steps, np.ones(size - 1))))
+
+
+def test_the_page_has_an_environment_and_an_agent():
+    assert sorted(path.rpartition("/")[0] for path in FILES) == ["envs", "jaxrl/agents"]
+
+
+def test_the_examples_meet_and_learn(examples: Path):
+    names: dict = {}
+    exec(compile(MEETING, "ARCHITECTURE.md", "exec"), names)
+    assert Path(names["a2c"].__file__).is_relative_to(examples)
+    optimum = expected_steps(8, names["env"].default_params.slip)
+    assert float(np.mean(names["mean_length"][:5])) > 3 * optimum
+    assert float(np.mean(names["mean_length"][-50:])) == pytest.approx(optimum, rel=0.1)
+    assert float(np.min(names["arrived"][-50:])) == 1.0
+
+
+def test_the_example_environment_keeps_the_contract(examples: Path):
+    corridor = importlib.import_module("envs.corridor")
+    envs_equal = corridor.Corridor(6) == corridor.Corridor(6) != corridor.Corridor(7)
+    assert envs_equal
+
+
+def test_the_table_is_the_enforced_one():
+    rows = re.findall(r"^\| (\d) \| (.*?) \|", TEXT, re.M)
+    told = {
+        f"jaxrl.{name}": int(layer)
+        for layer, cell in rows
+        for name in re.findall(r"(\w+)(?:\.py|/)`", cell.replace("`jaxrl/", "`"))
+    }
+    assert told == {name: layer for name, layer in LAYERS.items() if name != "jaxrl"}
+
+
+def test_the_examples_keep_the_layers(examples: Path):
+    for path, source in FILES.items():
+        assert violations(module_name(path), source) == []
+
+
+def test_the_examples_are_in_style(examples: Path):
+    for command in (["check"], ["format", "--diff"]):
+        config = ["--config", str(ROOT / "pyproject.toml")]
+        run = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *config, str(examples)],
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,394 @@
+"""Distributions against explicit sums, numerical integration and the frequencies of samples."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxrl.distributions import Categorical, Joint, Normal, Squashed, masked
+
+INF = np.inf
+# The bounds of a chi-square or Kolmogorov-Smirnov test on a fixed key: it fails or it does not.
+UNLIKELY = 1e-3
+
+
+def integral(density: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Trapezoid rule in float64 along the first axis."""
+    return np.trapezoid(np.asarray(density, np.float64), grid, axis=0)
+
+
+def samples(distribution, key: jax.Array, count: int):
+    """`[count, ...]`, the way the loop draws them: a key each."""
+    keys = jax.random.split(key, count)
+    return jax.jit(jax.vmap(lambda k: distribution.sample(k)))(keys)
+
+
+# --- Categorical
+
+LOGITS = jnp.array([[0.5, -1.0, 2.0, 0.0], [3.0, 3.0, -3.0, 1.0], [-50.0, 60.0, 0.0, 1.0]])
+OTHER = jnp.array([[0.0, 1.0, -2.0, 0.5], [0.0, 3.0, 3.0, -1.0], [1.0, 2.0, 3.0, 4.0]])
+
+
+def probabilities(logits) -> np.ndarray:
+    weights = np.exp(np.asarray(logits, np.float64))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def test_categorical_against_explicit_sums():
+    p, q = probabilities(LOGITS), probabilities(OTHER)
+    policy, other = Categorical(LOGITS), Categorical(OTHER)
+    for action in range(4):
+        log_prob = policy.log_prob(jnp.full(3, action))
+        np.testing.assert_allclose(log_prob, np.log(p[:, action]), rtol=1e-5)
+    np.testing.assert_allclose(policy.entropy(), -np.sum(p * np.log(p), -1), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(policy.kl(other), np.sum(p * np.log(p / q), -1), rtol=1e-4)
+    np.testing.assert_allclose(policy.kl(policy), np.zeros(3), atol=1e-6)
+    assert policy.mode().tolist() == [2, 0, 1]
+
+
+def test_categorical_does_not_care_for_a_constant_in_its_logits():
+    shifted = Categorical(LOGITS + 1000.0)
+    np.testing.assert_allclose(shifted.entropy(), Categorical(LOGITS).entropy(), atol=1e-3)
+    np.testing.assert_allclose(shifted.kl(Categorical(LOGITS)), np.zeros(3), atol=1e-3)
+
+
+def test_categorical_samples_as_often_as_it_says():
+    action = samples(Categorical(LOGITS[:2]), jax.random.key(0), 20_000)
+    assert action.dtype == jnp.int32
+    assert action.shape == (20_000, 2)
+    for column in range(2):
+        counts = np.bincount(action[:, column], minlength=4)
+        expected = probabilities(LOGITS[column]) * 20_000
+        assert scipy.stats.chisquare(counts, expected).pvalue > UNLIKELY
+
+
+def test_one_key_draws_the_whole_batch_independently():
+    action = Categorical(jnp.zeros((20_000, 2, 2))).sample(jax.random.key(1))
+    pairs = np.bincount(np.asarray(action) @ [1, 2], minlength=4)
+    assert scipy.stats.chisquare(pairs).pvalue > UNLIKELY
+
+
+def test_forbidden_actions_are_never_sampled_and_the_rest_as_often_as_it_says():
+    # The forbidden actions would be by far the likeliest.
+    allowed = jnp.array([True, False, True, True, False])
+    logits = jnp.array([1.0, 90.0, 0.0, -1.0, 80.0])
+    policy = masked(logits, allowed)
+    action = samples(policy, jax.random.key(2), 20_000)
+    counts = np.bincount(action, minlength=5)
+    assert counts[1] == counts[4] == 0
+    expected = probabilities(jnp.array([1.0, 0.0, -1.0])) * 20_000
+    assert scipy.stats.chisquare(counts[[0, 2, 3]], expected).pvalue > UNLIKELY
+    assert policy.mode() == 0
+    log_prob = jax.vmap(policy.log_prob)(jnp.arange(5))
+    assert log_prob[jnp.array([1, 4])].tolist() == [-INF, -INF]
+
+
+floats = st.floats(-20, 20, width=32)
+rows = st.lists(st.tuples(floats, floats, st.booleans()), min_size=6, max_size=6)
+entropy_and_kl = jax.jit(
+    lambda logits, other, allowed: (
+        masked(logits, allowed).entropy(),
+        masked(logits, allowed).kl(masked(other, allowed)),
+        masked(logits, allowed).kl(Categorical(other)),
+    )
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows)
+def test_a_mask_is_the_same_as_fewer_actions(rows):
+    logits, other, allowed = (np.array(column) for column in zip(*rows, strict=True))
+    kept = allowed if allowed.any() else ~allowed
+    p, q = probabilities(logits[kept]), probabilities(other[kept])
+    whole = probabilities(other)[kept]
+    logits, other = (jnp.asarray(x, jnp.float32) for x in (logits, other))
+    actual = entropy_and_kl(logits, other, jnp.asarray(allowed))
+    expected = (-np.sum(p * np.log(p)), np.sum(p * np.log(p / q)), np.sum(p * np.log(p / whole)))
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("forbidden", [-INF, float(np.finfo(np.float32).min), -1e9])
+def test_gradients_are_finite_with_forbidden_actions(forbidden):
+    logits = jnp.array([[0.3, forbidden, -0.2, forbidden], [forbidden, 1.0, forbidden, forbidden]])
+
+    def loss(x, y):
+        policy, other = Categorical(logits + x), Categorical(logits + y)
+        log_prob = policy.log_prob(jnp.array([2, 1]))
+        return jnp.sum(policy.entropy() + policy.kl(other) + log_prob)
+
+    noise = jax.random.normal(jax.random.key(3), (2, *logits.shape))
+    value, gradients = jax.value_and_grad(loss, argnums=(0, 1))(*noise)
+    assert np.isfinite(value)
+    for gradient in gradients:
+        assert np.all(np.isfinite(gradient))
+        assert np.all(gradient[logits == forbidden] == 0)
+        np.testing.assert_allclose(gradient.sum(-1), 0, atol=1e-6)  # constants do not matter
+
+
+def test_kl_is_infinite_where_the_other_forbids():
+    policy = Categorical(jnp.zeros((2, 3)))
+    other = masked(jnp.zeros((2, 3)), jnp.array([[True, True, True], [True, True, False]]))
+    assert policy.kl(other).tolist() == [0, INF]
+    np.testing.assert_allclose(other.kl(policy), [0, np.log(3 / 2)], rtol=1e-6)
+
+
+def test_a_row_where_nothing_is_allowed_stays_finite():
+    logits = jnp.array([0.5, 1.5])
+    policy = masked(logits, jnp.array([False, False]))
+    np.testing.assert_allclose(policy.entropy(), Categorical(logits).entropy())
+    gradient = jax.grad(lambda x: masked(x, jnp.array([False, False])).entropy())(logits)
+    assert np.all(np.isfinite(gradient))
+
+
+def test_the_gradient_of_log_prob_is_one_hot_minus_p():
+    gradient = jax.grad(lambda x: Categorical(x).log_prob(jnp.array(2)))(LOGITS[0])
+    np.testing.assert_allclose(gradient, np.eye(4)[2] - probabilities(LOGITS[0]), atol=1e-6)
+
+
+# --- Normal
+
+MEAN, SCALE = jnp.array([0.3, -2.0, 5.0]), jnp.array([1.0, 0.1, 3.0])
+MEAN_2, SCALE_2 = jnp.array([-0.2, -2.1, 4.0]), jnp.array([0.7, 0.2, 5.0])
+
+
+def test_normal_log_prob_against_scipy():
+    action = jnp.array([[0.0, -2.2, 9.0], [1.0, -1.9, 5.0]])
+    mean, scale = (jnp.broadcast_to(x, (2, 3)) for x in (MEAN, SCALE))
+    expected = scipy.stats.norm.logpdf(action, MEAN, SCALE).sum(-1)
+    np.testing.assert_allclose(Normal(mean, scale).log_prob(action), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_normal_against_numerical_integration(i):
+    grid = np.linspace(MEAN[i] - 12 * SCALE[i], MEAN[i] + 12 * SCALE[i], 20_001)
+    policy, other = (
+        Normal(MEAN[i : i + 1], SCALE[i : i + 1]),
+        Normal(MEAN_2[i : i + 1], SCALE_2[i : i + 1]),
+    )
+    log_p, log_q = (
+        np.asarray(jax.vmap(d.log_prob)(jnp.asarray(grid, jnp.float32)[:, None]), np.float64)
+        for d in (policy, other)
+    )
+    p = np.exp(log_p)
+    np.testing.assert_allclose(integral(p, grid), 1, rtol=1e-4)
+    np.testing.assert_allclose(policy.entropy(), integral(-p * log_p, grid), rtol=1e-4)
+    np.testing.assert_allclose(policy.kl(other), integral(p * (log_p - log_q), grid), rtol=1e-3)
+    np.testing.assert_allclose(policy.kl(policy), 0, atol=1e-6)
+
+
+def test_normal_coordinates_add_up():
+    policy, other = Normal(MEAN, SCALE), Normal(MEAN_2, SCALE_2)
+    parts = [Normal(m[None], s[None]) for m, s in zip(MEAN, SCALE, strict=True)]
+    others = [Normal(m[None], s[None]) for m, s in zip(MEAN_2, SCALE_2, strict=True)]
+    np.testing.assert_allclose(policy.entropy(), sum(p.entropy() for p in parts), rtol=1e-6)
+    expected = sum(p.kl(q) for p, q in zip(parts, others, strict=True))
+    np.testing.assert_allclose(policy.kl(other), expected, rtol=1e-6)
+
+
+def test_normal_samples():
+    action = samples(Normal(MEAN, SCALE), jax.random.key(4), 20_000)
+    assert action.shape == (20_000, 3)
+    for i in range(3):
+        cdf = scipy.stats.norm(float(MEAN[i]), float(SCALE[i])).cdf
+        assert scipy.stats.kstest(action[:, i], cdf).pvalue > UNLIKELY
+    np.testing.assert_allclose(np.corrcoef(action.T), np.eye(3), atol=0.03)
+    assert Normal(MEAN, SCALE).mode().tolist() == MEAN.tolist()
+
+
+# --- Squashed
+
+BOXES = {"unit": (-1.0, 1.0), "offset": (2.0, 10.0), "from zero": (0.0, 0.5)}
+boxes = pytest.mark.parametrize(("low", "high"), BOXES.values(), ids=BOXES)
+
+
+def squashed(mean, scale, low, high) -> Squashed:
+    mean, scale, low, high = (jnp.atleast_1d(jnp.float32(x)) for x in (mean, scale, low, high))
+    return Squashed(Normal(mean, scale), low, high)
+
+
+def action_grid(low, high) -> np.ndarray:
+    """Fine over the inside of the box, finer still at its ends, where a density may pile up."""
+    fraction = scipy.stats.norm.cdf(np.linspace(-4.5, 4.5, 40_001))
+    return low + (high - low) * fraction
+
+
+@boxes
+@pytest.mark.parametrize(("mean", "scale"), [(0.0, 0.5), (0.8, 0.3), (-0.3, 1.0)])
+def test_squashed_against_numerical_integration(low, high, mean, scale):
+    policy, other = squashed(mean, scale, low, high), squashed(0.1, 0.8, low, high)
+    grid = action_grid(low, high)
+    log_p, log_q = (
+        np.asarray(jax.vmap(d.log_prob)(jnp.asarray(grid, jnp.float32)[:, None]), np.float64)
+        for d in (policy, other)
+    )
+    p = np.exp(log_p)
+    np.testing.assert_allclose(integral(p, grid), 1, rtol=1e-3)
+    np.testing.assert_allclose(policy.kl(other), integral(p * (log_p - log_q), grid), atol=2e-3)
+
+    # The entropy of the action is that of the raw sample plus E[log_jacobian].
+    raw = np.linspace(mean - 10 * scale, mean + 10 * scale, 4_001)
+    log_jacobian = jax.vmap(policy.log_jacobian)(jnp.asarray(raw, jnp.float32)[:, None])
+    correction = integral(scipy.stats.norm.pdf(raw, mean, scale) * log_jacobian, raw)
+    entropy = integral(-p * log_p, grid)
+    np.testing.assert_allclose(policy.entropy() + correction, entropy, atol=5e-3)
+    np.testing.assert_allclose(policy.entropy(), scipy.stats.norm.entropy(mean, scale), rtol=1e-5)
+
+
+@boxes
+def test_squashed_samples_follow_its_density_and_stay_in_the_box(low, high):
+    policy = squashed(0.4, 1.2, low, high)
+    action = np.asarray(samples(policy, jax.random.key(5), 20_000))[:, 0]
+    assert np.all((action >= low) & (action <= high))
+
+    def cdf(a):
+        fraction = np.clip((np.float64(a) - low) / (high - low), 1e-12, 1 - 1e-12)
+        return scipy.stats.norm.cdf(np.arctanh(2 * fraction - 1), 0.4, 1.2)
+
+    assert scipy.stats.kstest(action, cdf).pvalue > UNLIKELY
+
+
+@boxes
+def test_log_jacobian_is_the_slope_of_squash(low, high):
+    raw = jnp.linspace(-3.0, 3.0, 13)[:, None]
+    policy = squashed(0.0, 1.0, low, high)
+    slope = jax.vmap(jax.grad(lambda u: policy.squash(u)[0]))(raw)[:, 0]
+    actual = jax.vmap(policy.log_jacobian)(raw)
+    np.testing.assert_allclose(actual, jnp.log(slope), rtol=1e-3, atol=1e-4)
+    half = (high - low) / 2
+    exact = np.log(half * (1 - np.tanh(np.float64(raw[:, 0])) ** 2))
+    np.testing.assert_allclose(actual, exact, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("raw", [-1e4, -100.0, -20.0, 20.0, 100.0, 1e4])
+def test_log_jacobian_far_out_is_exact(raw):
+    # tanh' u = 4 e^(-2|u|) (1 + o(1)); written as 1 - tanh² it is log 0 from |u| = 9 on.
+    actual = squashed(0.0, 1.0, -1.0, 1.0).log_jacobian(jnp.array([raw], jnp.float32))
+    np.testing.assert_allclose(actual, np.log(4) - 2 * abs(raw), rtol=1e-6)
+
+
+@boxes
+def test_log_prob_of_an_action_is_that_of_its_raw_sample(low, high):
+    policy = squashed(0.4, 1.2, low, high)
+    raw = jnp.linspace(-3.0, 3.0, 41)[:, None]
+    action = jax.vmap(policy.squash)(raw)
+    np.testing.assert_allclose(jax.vmap(policy.unsquash)(action), raw, atol=2e-4)
+    expected = jax.vmap(lambda u: policy.raw.log_prob(u) - policy.log_jacobian(u))(raw)
+    np.testing.assert_allclose(jax.vmap(policy.log_prob)(action), expected, atol=1e-3)
+    key = jax.random.key(6)
+    from_raw = policy.squash(policy.raw.sample(jax.random.clone(key)))
+    assert policy.sample(key) == from_raw
+
+
+@boxes
+def test_everything_is_finite_on_the_boundary_and_beyond(low, high):
+    width = high - low
+    action = jnp.array([low - width, low, jnp.nextafter(low, high), high, high + 0.1 * width])
+
+    def log_prob(mean, scale, action):
+        return squashed(mean, scale, low, high).log_prob(action[None])
+
+    value, gradients = jax.vmap(
+        jax.value_and_grad(log_prob, argnums=(0, 1)), in_axes=(None, None, 0)
+    )(0.2, 0.7, action)
+    assert np.all(np.isfinite(value))
+    assert np.all(np.isfinite(gradients))
+    extreme = squashed(50.0, 20.0, low, high)  # nearly all mass rounds onto the boundary
+    sampled = samples(extreme, jax.random.key(7), 1_000)
+    assert np.all((sampled >= low) & (sampled <= high))
+    assert np.all(np.isfinite(jax.vmap(extreme.log_prob)(sampled)))
+
+
+def test_the_ratio_of_two_policies_is_the_same_on_both_sides_of_the_squash():
+    new, old = squashed(0.3, 0.9, 0.0, 2.0), squashed(0.1, 1.1, 0.0, 2.0)
+    raw = jnp.array([-1.5, 0.0, 0.7, 2.5])[:, None]
+    action = jax.vmap(new.squash)(raw)
+    outside = jax.vmap(lambda a: new.log_prob(a) - old.log_prob(a))(action)
+    inside = jax.vmap(lambda u: new.raw.log_prob(u) - old.raw.log_prob(u))(raw)
+    np.testing.assert_allclose(outside, inside, atol=1e-4)
+
+
+def test_the_mode_of_squashed_is_the_median():
+    policy = squashed(0.7, 0.4, 2.0, 10.0)
+    action = samples(policy, jax.random.key(8), 20_000)
+    np.testing.assert_allclose(np.median(action), policy.mode()[0], atol=0.05)
+
+
+# --- Joint, and all of them
+
+
+def joint() -> Joint:
+    """Batch `[2]`: what to do, and two ways to say how much of it."""
+    mean, scale = jnp.stack([MEAN, MEAN_2]), jnp.stack([SCALE, SCALE_2])
+    ends = jnp.zeros((2, 3)), jnp.ones((2, 3))
+    return Joint(
+        (Categorical(LOGITS[:2]), Normal(mean, scale), Squashed(Normal(mean, scale), *ends))
+    )
+
+
+def test_joint_sums_over_its_parts():
+    policy = joint()
+    other = jax.tree.map(lambda x: x + 0.1, policy)
+    action = policy.sample(jax.random.key(9))
+    log_prob = [part.log_prob(a) for part, a in zip(policy.parts, action, strict=True)]
+    np.testing.assert_allclose(policy.log_prob(action), np.sum(log_prob, 0), rtol=1e-6)
+    entropy = [part.entropy() for part in policy.parts]
+    np.testing.assert_allclose(policy.entropy(), np.sum(entropy, 0), rtol=1e-6)
+    kl = [p.kl(q) for p, q in zip(policy.parts, other.parts, strict=True)]
+    np.testing.assert_allclose(policy.kl(other), np.sum(kl, 0), rtol=1e-6)
+    for mode, part in zip(policy.mode(), policy.parts, strict=True):
+        assert np.array_equal(mode, part.mode())
+
+
+def test_joint_kl_against_the_sum_over_all_pairs_of_actions():
+    policy, other = (Joint((Categorical(x[0]), Categorical(x[1]))) for x in (LOGITS, OTHER))
+    first, second = (jnp.ravel(x) for x in jnp.meshgrid(jnp.arange(4), jnp.arange(4)))
+    log_p, log_q = (np.float64(jax.vmap(d.log_prob)((first, second))) for d in (policy, other))
+    np.testing.assert_allclose(np.exp(log_p).sum(), 1, rtol=1e-5)
+    np.testing.assert_allclose(policy.entropy(), -np.sum(np.exp(log_p) * log_p), rtol=1e-4)
+    np.testing.assert_allclose(policy.kl(other), np.sum(np.exp(log_p) * (log_p - log_q)), rtol=1e-4)
+
+
+def test_joint_samples_its_parts_independently():
+    twice = Joint((Normal(MEAN, SCALE), Normal(MEAN, SCALE)))
+    a, b = samples(twice, jax.random.key(10), 20_000)
+    assert abs(np.corrcoef(a[:, 0], b[:, 0])[0, 1]) < 0.03
+
+
+def test_joint_refuses_parts_of_different_batches():
+    policy = Joint((Categorical(LOGITS), Normal(MEAN, SCALE)))
+    with pytest.raises(AssertionError, match="shape"):
+        policy.entropy()
+
+
+ALL = {
+    "categorical": lambda: Categorical(LOGITS[:2]),
+    "masked": lambda: masked(LOGITS[:2], LOGITS[:2] > -2),
+    "normal": lambda: joint().parts[1],
+    "squashed": lambda: joint().parts[2],
+    "joint": joint,
+}
+
+
+@pytest.mark.parametrize("make", ALL.values(), ids=ALL)
+def test_a_batch_is_the_same_as_one_at_a_time(make):
+    """And each is a pytree that goes through jit and vmap."""
+    policy = jax.jit(lambda x: x)(make())
+    other = jax.tree.map(lambda x: x + 0.1, policy)
+    action = policy.sample(jax.random.key(11))
+
+    def measure(policy, other, action):
+        return policy.log_prob(action), policy.entropy(), policy.kl(other)
+
+    batched = measure(policy, other, action)
+    assert [x.shape for x in batched] == [(2,)] * 3
+    mapped = jax.vmap(measure)(policy, other, action)
+    for a, b in zip(batched, mapped, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    keys = jax.random.split(jax.random.key(12), 2)
+    sampled = jax.vmap(lambda d, k: d.sample(k))(policy, keys)
+    assert jax.tree.map(jnp.shape, sampled) == jax.tree.map(jnp.shape, action)
+    modes = jax.vmap(lambda d: d.mode())(policy)
+    assert all(map(np.array_equal, jax.tree.leaves(modes), jax.tree.leaves(policy.mode())))

@@ -1,0 +1,1 @@
+"""The matchmaker: where environment, agent and loop meet; every module here is a command."""

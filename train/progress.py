@@ -1,0 +1,84 @@
+"""What a run shows while it goes on."""
+
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+SILENCE = 10.0
+"""Seconds between two lines where there is no terminal to draw a bar in."""
+
+
+class Display:
+    """A bar on a terminal; elsewhere (a log file, a notebook) a plain line now and then."""
+
+    def __init__(self, name: str, console: Console | None = None):
+        self.name = name
+        self.console = console or Console(highlight=False, soft_wrap=True)
+        self._bar: Progress | None = None
+        self._began = self._spoke = time.monotonic()
+        self._score: float | None = None
+
+    def __enter__(self) -> "Display":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Leaves the bar as it stands."""
+        if self._bar:
+            self._bar.stop()
+            self._bar = None
+
+    def say(self, text: str) -> None:
+        """One line of its own, above the bar."""
+        self.console.print(text, markup=False)
+        self.console.file.flush()  # a log file is read while the run goes on
+
+    def begin(self, fraction: float) -> None:
+        """The first chunk starts now, with `fraction` of the run behind it."""
+        self._began = self._spoke = time.monotonic()
+        self._fraction_before = fraction
+        if self.console.is_terminal:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                TaskProgressColumn(),
+                TextColumn("{task.fields[status]}", markup=False),
+            )
+            self._bar = Progress(*columns, console=self.console, refresh_per_second=2)
+            self._task = self._bar.add_task(self.name, total=1.0, completed=fraction, status="")
+            self._bar.start()
+
+    def update(
+        self, fraction: float, transitions: int, rate: float, score: tuple[str, float | None]
+    ) -> None:
+        """After a chunk: `fraction` of the run is done, at `rate` transitions per second."""
+        name, value = score
+        self._score = self._score if value is None else value
+        parts = [f"{transitions:,} steps", f"{rate:,.0f}/s"]
+        if self._score is not None:
+            parts.append(f"{name} {self._score:.4g}")
+        parts.append(self._time_left(fraction))
+        if self._bar:
+            self._bar.update(self._task, completed=fraction, status="  ".join(parts))
+        elif time.monotonic() - self._spoke >= SILENCE:
+            self._spoke = time.monotonic()
+            self.say("  ".join([f"{self.name}  {fraction:4.0%}", *parts]))
+
+    def _time_left(self, fraction: float) -> str:
+        """At the pace of this process; what an earlier one did may have taken another."""
+        done = fraction - self._fraction_before
+        if done <= 0:
+            return ""
+        return f"{clock((time.monotonic() - self._began) * max(0.0, 1 - fraction) / done)} left"
+
+
+def clock(seconds: float) -> str:
+    """`1h02m`, `3m07s`, `41s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02}m"
+    return f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
