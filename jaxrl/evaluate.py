@@ -53,18 +53,11 @@ def evaluate(
     Stops when all are complete, or after `max_steps` steps of every environment. Build the agent
     with `greedy=True` to score its best guess, without to score its exploration.
     """
-    reset_key, key = jax.random.split(key)
-    obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
-        jax.random.split(reset_key, num_envs), env_params
-    )
-    none = jnp.zeros(num_envs, jnp.int32)
-    memory = fresh_memory(agent, num_envs)
-    playing = Playing(
-        obs, env_state, memory, jnp.zeros(num_envs), none, none, jnp.zeros((), jnp.int32), key
-    )
+    playing = begin(env, env_params, agent, key, num_envs)
 
     def step(playing: Playing) -> tuple[Playing, Episodes]:
-        return play(env, env_params, agent, agent_state, playing)
+        playing, (ended, _) = play(env, env_params, agent, agent_state, playing)
+        return playing, ended
 
     def step_and_record(carry: tuple[Playing, Episodes]) -> tuple[Playing, Episodes]:
         playing, episodes = carry
@@ -83,10 +76,58 @@ def evaluate(
     return jax.lax.while_loop(is_running, step_and_record, (playing, blank))[1]
 
 
+class Trajectory(NamedTuple):
+    """What one environment went through, S steps from the start of its first episode."""
+
+    state: PyTree  # [S, ...] before each action
+    action: PyTree  # [S, ...]
+    ended: jax.Array  # [S] bool; the action ended an episode
+
+
+def trajectory(
+    env: Environment,
+    env_params: PyTree,
+    agent: Agent,
+    agent_state: PyTree,
+    key: jax.Array,
+    num_envs: int,
+    which: jax.Array | int,
+    num_steps: int,
+) -> Trajectory:
+    """Plays as `evaluate` does with the same key, and keeps what environment `which` went through.
+
+    `num_envs` must be that of the evaluation: it decides which environment gets which numbers.
+    """
+
+    def step(playing: Playing, _) -> tuple[Playing, Trajectory]:
+        after, (ended, action) = play(env, env_params, agent, agent_state, playing)
+        of_one = lambda tree: jax.tree.map(lambda x: x[which], tree)
+        return after, Trajectory(of_one(playing.env), of_one(action), ended.complete[which])
+
+    start = begin(env, env_params, agent, key, num_envs)
+    return jax.lax.scan(step, start, length=num_steps)[1]
+
+
+def begin(
+    env: Environment, env_params: PyTree, agent: Agent, key: jax.Array, num_envs: int
+) -> Playing:
+    """N environments before their first step."""
+    reset_key, key = jax.random.split(key)
+    obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
+        jax.random.split(reset_key, num_envs), env_params
+    )
+    none = jnp.zeros(num_envs, jnp.int32)
+    memory = fresh_memory(agent, num_envs)
+    return Playing(
+        obs, env_state, memory, jnp.zeros(num_envs), none, none, jnp.zeros((), jnp.int32), key
+    )
+
+
 def play(
     env: Environment, env_params: PyTree, agent: Agent, agent_state: PyTree, playing: Playing
-) -> tuple[Playing, Episodes]:
-    """One step of all N environments; the episodes come `[N]`, complete where one just ended."""
+) -> tuple[Playing, tuple[Episodes, PyTree]]:
+    """One step of all N environments; the episodes `[N]`, complete where one just ended, and the
+    actions `[N, ...]`."""
     num_envs = playing.length.shape[0]
     key, act_key, env_key = jax.random.split(playing.key, 3)
     action, memory, _ = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
@@ -107,7 +148,7 @@ def play(
         step=playing.step + 1,
         key=key,
     )
-    return playing, ended
+    return playing, (ended, action)
 
 
 def record(episodes: Episodes, ended: Episodes, played: jax.Array) -> Episodes:

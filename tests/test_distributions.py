@@ -15,9 +15,9 @@ INF = np.inf
 UNLIKELY = 1e-3
 
 
-def integral(density: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Trapezoid rule in float64 along the first axis."""
-    return np.trapezoid(np.asarray(density, np.float64), grid, axis=0)
+def integral(density, grid: np.ndarray) -> float:
+    """Trapezoid rule in float64."""
+    return float(np.trapezoid(np.asarray(density, np.float64), grid))
 
 
 def samples(distribution, key: jax.Array, count: int):

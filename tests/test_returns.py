@@ -1,6 +1,6 @@
 """Returns against their definitions: explicit sums over k steps in float64, not the recursions."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,11 +19,11 @@ DISCOUNT = 0.9
 class Data(NamedTuple):
     """`[T, N]`, in the order of the arguments of `gae`."""
 
-    reward: np.ndarray
-    value: np.ndarray
-    next_value: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
+    reward: Any
+    value: Any
+    next_value: Any
+    terminated: Any
+    truncated: Any
 
 
 def random_data(seed: int, shape: tuple[int, ...] = (T, N), ending: float = 0.25) -> Data:
@@ -67,7 +67,7 @@ def lambda_return_loop(data: Data, discount: float, lambda_: float) -> np.ndarra
     return out
 
 
-def flags(*steps: int, length: int = 4) -> np.ndarray:
+def flags(*steps: int, length: int = 4) -> Any:
     return np.isin(np.arange(length), steps)
 
 
@@ -79,7 +79,7 @@ def flags(*steps: int, length: int = 4) -> np.ndarray:
 def test_gae_is_the_mixture_of_k_step_advantages(shape, lambda_):
     data = random_data(1, shape)
     expected = lambda_return_loop(data, DISCOUNT, lambda_) - data.value
-    actual = returns.gae(*map(jnp.asarray, data), DISCOUNT, lambda_)
+    actual = returns.gae(*data, DISCOUNT, lambda_)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -95,7 +95,7 @@ def test_gae_is_the_discounted_sum_of_td_errors_for_any_next_value():
         ]
         for t in range(T)
     ]
-    actual = returns.gae(*map(jnp.asarray, data), DISCOUNT, 0.8)
+    actual = returns.gae(*data, DISCOUNT, 0.8)
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -142,10 +142,10 @@ TABLE = {
 
 @pytest.mark.parametrize(("terminated", "truncated", "expected"), TABLE.values(), ids=TABLE)
 def test_hand_made_tables(terminated, truncated, expected):
-    value = np.array([10.0, 20, 30, 40], np.float32)
-    reward = np.array([1.0, 2, 3, 4], np.float32)
+    value = jnp.array([10.0, 20.0, 30.0, 40.0])
+    reward = jnp.array([1.0, 2.0, 3.0, 4.0])
     terminated, truncated = flags(*terminated), flags(*truncated)
-    next_value = np.where(truncated, 80, [20, 30, 40, 50]).astype(np.float32)
+    next_value = jnp.where(truncated, 80.0, jnp.array([20.0, 30.0, 40.0, 50.0]))
     advantage = returns.gae(reward, value, next_value, terminated, truncated, 0.5, 0.5)
     assert advantage.tolist() == list(expected)
     return_ = returns.lambda_returns(reward, next_value, terminated, truncated, 0.5, 0.5)
@@ -194,10 +194,10 @@ def test_discount_and_lambda_are_swept_in_one_compilation():
         np.testing.assert_allclose(swept[i], one, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", range(5))
-def test_shapes_must_agree(wrong):
-    data = list(random_data(8))
-    data[wrong] = data[wrong][..., None]
+@pytest.mark.parametrize("name", Data._fields)
+def test_shapes_must_agree(name):
+    data = random_data(8)
+    data = data._replace(**{name: getattr(data, name)[..., None]})
     with pytest.raises(AssertionError, match="shape"):
         returns.gae(*data, DISCOUNT, 0.95)
 
@@ -307,7 +307,7 @@ def test_successor_values_are_those_of_next_obs(ending, steps):
     assert np.all(np.isfinite(actual))
 
 
-def passes(terminated: np.ndarray, truncated: np.ndarray) -> int:
+def passes(terminated: Any, truncated: Any) -> int:
     """How often the critic runs; without jit, a `while_loop` is a Python loop."""
     rollout = random_rollout(12, 0.0, *terminated.shape)
     rollout = jax.tree.map(jnp.asarray, rollout)
@@ -388,7 +388,7 @@ def test_a_critic_with_many_heads_and_many_seeds():
 def test_advantages_of_a_rollout_equal_those_with_the_critic_on_every_successor():
     rollout = random_rollout(15, 0.3)
     value = value_of(rollout.obs)
-    reward = np.random.default_rng(16).normal(size=(T, N)).astype(np.float32)
+    reward = jax.random.normal(jax.random.key(16), (T, N))
     ending = (rollout.terminated, rollout.truncated)
     cheap = returns.successor_values(value_of, rollout, value)
     advantage, expected = (

@@ -48,7 +48,7 @@ def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool)
 
     One seed is not vmapped. For `skip` see `guarded`.
     """
-    start = lambda seed: init(keys_of(seed)[0])  # noqa: E731
+    start = lambda seed: init(keys_of(seed)[0])
     step = guarded(update, skip)
     if seeds.ndim:
         start, step = jax.vmap(start), jax.vmap(step)

@@ -76,7 +76,9 @@ class Display:
 
 
 def clock(seconds: float) -> str:
-    """`1h02m`, `3m07s`, `41s`."""
+    """`1h02m`, `3m07s`, `41s`, `0.3s`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f}s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -154,7 +154,9 @@ def _lock(file: IO[bytes], directory: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
-        raise UsageError(f"{directory} is being written by another process: stop it first") from None
+        raise UsageError(
+            f"{directory} is being written by another process: stop it first"
+        ) from None
     except OSError:  # a file system without locks
         return
 

@@ -21,13 +21,17 @@ from jaxrl.loop import TrainState
 from train import programs, records
 from train.config import differences, plain
 from train.errors import Interrupted, NonFiniteError, RunError, UsageError
-from train.progress import Display, clock, evaluation_table
+from train.progress import Display, clock
+from train.records import CHECKPOINTS
+from train.rows import Counters, by_seed, chunk_rows, counted, mean_score, what_is_not_finite
+from train.scores import evaluation_table, play, write_evaluation
 from train.settings import MAY_CHANGE, Config, Training
 from train.signals import StopRequest
 
 MAX_RESTORES = 3
 """How often `on_nonfinite="restore"` goes back to one and the same checkpoint."""
 
+FOLD_IN_EACH = jax.vmap(jax.random.fold_in, in_axes=(0, None))
 _log = logging.getLogger(__name__)
 
 
@@ -62,9 +66,11 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             session = Session(training, settings, directory, compiled, record, display, stop, meta)
             try:
                 return session.run()
+            except checkpoint.CheckpointError as error:
+                raise UsageError(str(error)) from error
             except Exception as error:
                 if not isinstance(error, RunError):
-                    error.add_note(f"What was saved of this run: --resume {directory}")
+                    error.add_note(f"What was saved of this run goes on with --resume {directory}")
                 raise
 
 
@@ -97,16 +103,6 @@ def trace(training: Training, settings: Config) -> programs.Traced:
         raise UsageError(" ".join(str(error).split())) from error
 
 
-class Counters(NamedTuple):
-    """How far a run is; on the host, where integers do not overflow."""
-
-    updates: int
-    episodes: list[int]  # [S]
-    skipped: list[int]  # [S] updates undone
-    restores: int
-    seconds: float  # spent in chunks
-
-
 @dataclass
 class Session:
     """One run on its way."""
@@ -119,7 +115,7 @@ class Session:
     display: Display
     stop: StopRequest
     meta: dict[str, Any]
-    _saved: Counters | None = field(default=None, init=False)  # what the newest checkpoint counts
+    _saved: Counters = field(init=False)  # what the newest checkpoint counts
 
     def run(self) -> Result:
         """From the newest checkpoint, or from the beginning, to the end."""
@@ -140,14 +136,14 @@ class Session:
             f"{self.meta['name']}: {self.transitions(counters):,} steps in "
             f"{clock(counters.seconds)}, {rate:,.0f} steps/s"
         )
-        return Result(self.directory, state, self.evaluate(state, rate))
+        return Result(self.directory, state, self.evaluate(state))
 
     def advance(self, state: TrainState, counters: Counters) -> tuple[TrainState, Counters]:
         """One chunk, its rows and, where due, a checkpoint."""
         per_update = self.training.transitions_per_update
         length = self.settings.chunk_updates(per_update)
         count = min(
-            length - counters.updates % length,  # chunks end where those of any other run do
+            length - counters.updates % length,  # so that chunks end at multiples of their length
             self.settings.total_updates(per_update) - counters.updates,
         )
         started = time.perf_counter()
@@ -155,29 +151,97 @@ class Session:
         report = by_seed(jax.device_get(report), count)  # waits for the chunk
         seconds = time.perf_counter() - started
         if not report.finite.all():
-            problem = what_is_not_finite(report, counters.updates, self.settings.seeds)
+            problem = what_is_not_finite(report, counters, self.settings.seeds)
             if self.settings.on_nonfinite == "restore":
                 return self.go_back(counters, seconds, problem)
-            if self.settings.on_nonfinite == "raise" or not report.finite.any(0).all():
-                raise NonFiniteError(
-                    f"{problem}: learn more gently, or --resume {self.directory} "
-                    "--run.on_nonfinite skip or restore"
-                )
-        counters = Counters(
-            updates=counters.updates + count,
-            episodes=[a + int(b) for a, b in zip(counters.episodes, report.metrics.episodes.sum(0), strict=True)],
-            skipped=[a + int(b) for a, b in zip(counters.skipped, (~report.finite).sum(0), strict=True)],
-            restores=counters.restores,
-            seconds=counters.seconds + seconds,
-        )
-        rate = count * per_update * self.settings.num_seeds / seconds
-        rows = chunk_rows(report, counters, self.settings.seeds, per_update, rate)
-        self.record.append(rows)
-        scores = [row["finished"][self.training.score] for row in rows]
-        score = float(np.mean([x for x in scores if x is not None])) if any(x is not None for x in scores) else None
-        self.display.update(
-            self.fraction(counters), self.transitions(counters), rate, (self.training.score, score)
-        )
+            if self.settings.on_nonfinite == "raise" or not report.finite.any(axis=0).all():
+                raise self.not_finite(problem)
+        counters = counted(counters, report, seconds)
+        self.write(report, counters, count * per_update * self.settings.num_seeds / seconds)
         if counters.updates % (length * self.settings.checkpoint_every) == 0:
             self.save(state, counters)
         return state, counters
+
+    def write(self, report: programs.Report, counters: Counters, rate: float) -> None:
+        """The rows of a chunk into the record, their gist onto the display."""
+        per_update = self.training.transitions_per_update
+        rows = chunk_rows(report, counters, self.settings.seeds, per_update, rate)
+        self.record.append(rows)
+        score = (self.training.score, mean_score(rows, self.training.score))
+        self.display.update(self.fraction(counters), self.transitions(counters), rate, score)
+
+    def save(self, state: TrainState, counters: Counters) -> None:
+        """A checkpoint, unless the newest one is of this update; rows reach the disk before it."""
+        if counters.updates == self._saved.updates:
+            return
+        self.record.sync()
+        meta = {**self.meta, "counters": counters._asdict()}
+        checkpoint.save(self.directory / CHECKPOINTS, counters.updates, state, meta)
+        self._saved = counters
+
+    def load(self) -> tuple[TrainState, Counters]:
+        """The newest checkpoint, or the beginning where there is none; the record is cut to it."""
+        if checkpoint.steps(self.directory / CHECKPOINTS):
+            state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
+            counters = Counters(**meta["counters"])
+            ours = {name: self.meta[name] for name in ("versions", "device")}
+            for change in differences({name: meta[name] for name in ours}, ours):
+                _log.warning("%s since the run was saved: it may not go on bit for bit", change)
+        else:
+            zeros = [0] * self.settings.num_seeds
+            state = self.programs.init(self.settings.seed_array())
+            counters = Counters(updates=0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0)
+        self.record.cut(counters.updates)
+        self._saved = counters
+        return state, counters
+
+    def go_back(
+        self, counters: Counters, seconds: float, problem: str
+    ) -> tuple[TrainState, Counters]:
+        """The newest checkpoint again, all seeds of it, with other random numbers."""
+        state, saved = self.load()
+        attempt = counters.restores + 1 - saved.restores
+        if attempt > MAX_RESTORES:
+            raise self.not_finite(f"{problem}, and so after each of {MAX_RESTORES} restores")
+        self.display.say(f"{problem}: back to update {saved.updates} with new random numbers")
+        fold_in = jax.random.fold_in if self.settings.num_seeds == 1 else FOLD_IN_EACH
+        state = state._replace(key=fold_in(state.key, attempt))
+        return state, saved._replace(
+            restores=counters.restores + 1, seconds=counters.seconds + seconds
+        )
+
+    def not_finite(self, problem: str) -> NonFiniteError:
+        policies = {"raise", "skip", "restore"} - {self.settings.on_nonfinite}
+        return NonFiniteError(
+            f"{problem}: learn more gently, or try --resume {self.directory} "
+            f"--run.on_nonfinite {' or '.join(sorted(policies))}"
+        )
+
+    def evaluate(self, state: TrainState) -> dict[str, Any] | None:
+        """Plays the games that count, and prints and writes how they went."""
+        if not self.settings.evaluation_games:
+            return None
+        seeds = self.settings.seeds
+        agents = [state.agent]
+        if self.settings.num_seeds > 1:
+            agents = [jax.tree.map(lambda x, s=s: x[s], state.agent) for s in range(len(seeds))]
+        keys = [programs.keys_of(seed)[1] for seed in seeds]
+        played = play(self.training.evaluate, agents, keys)
+        evaluation = write_evaluation(self.directory, seeds, played, self.training.score)
+        self.display.console.print(evaluation_table(evaluation))
+        self.display.say(
+            f"evaluated in {clock(played.seconds)}, after compiling {clock(played.compile_seconds)}"
+        )
+        return evaluation
+
+    def transitions(self, counters: Counters) -> int:
+        """Environment steps of each seed."""
+        return counters.updates * self.training.transitions_per_update
+
+    def fraction(self, counters: Counters) -> float:
+        """How much of the budget, of steps or of episodes, is used up."""
+        total = self.settings.total_updates(self.training.transitions_per_update)
+        done = counters.updates / total
+        if self.settings.max_episodes:
+            done = max(done, min(counters.episodes) / self.settings.max_episodes)
+        return min(done, 1.0)

@@ -87,7 +87,9 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
         return {"mean": float(values.mean()), "low": low, "high": high}
     if values.size == 1:  # no interval from one number
         return {"mean": float(values[0]), "median": float(values[0]), "max": float(values[0])}
-    return {name: float(x) for name, x in evaluate.summary(values)._asdict().items() if name != "count"}
+    return {
+        name: float(x) for name, x in evaluate.summary(values)._asdict().items() if name != "count"
+    }
 
 
 def evaluation_table(evaluation: dict[str, Any]) -> Table:

@@ -67,9 +67,13 @@ class Config:
         if self.max_episodes is not None and self.max_episodes < 1:
             raise ValueError(f"max_episodes must be at least 1 or None; got {self.max_episodes}")
         if self.seed + self.num_seeds > 2**31:
-            raise ValueError(f"seed must be below 2**31; got {self.seed} and {self.num_seeds} seeds")
+            raise ValueError(
+                f"seed must be below 2**31; got {self.seed} and {self.num_seeds} seeds"
+            )
         if self.on_nonfinite not in ("raise", "skip", "restore"):
-            raise ValueError(f"on_nonfinite must be raise, skip or restore; got {self.on_nonfinite}")
+            raise ValueError(
+                f"on_nonfinite must be raise, skip or restore; got {self.on_nonfinite}"
+            )
 
     @property
     def seeds(self) -> list[int]:

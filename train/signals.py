@@ -65,7 +65,9 @@ class StopRequest:
             if not self._first:
                 self._first, self.requested = time.monotonic(), True
                 name = signal.Signals(number).name
-                self._notify(f"{name}: finishing the chunk, then saving; a second one quits at once")
+                self._notify(
+                    f"{name}: finishing the chunk, then saving; a second one quits at once"
+                )
             elif time.monotonic() - self._first > SAME_PRESS:
                 if sys.stdout.isatty():
                     os.write(sys.stdout.fileno(), b"\x1b[?25h\n")  # the progress bar hid the cursor

@@ -51,7 +51,9 @@ class State:
     length: jax.Array
     time: jax.Array  # steps since the start
     hunger: jax.Array  # steps since the last meal
-    order: jax.Array | None = None  # int16 [rows, cols]: 1 at the tail, rising to length at the head
+    order: jax.Array | None = (
+        None  # int16 [rows, cols]: 1 at the tail, rising to length at the head
+    )
 
 
 class Event(struct.PyTreeNode):

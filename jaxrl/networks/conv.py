@@ -12,7 +12,7 @@ from jaxrl.networks.mlp import Activation, activation_function
 class Conv(nn.Module):
     """Convolutional layers, an activation after each, then flat.
 
-    A dense layer on top makes the usual torso: `nn.Sequential([Conv(), MLP((128,))])`.
+    A dense layer on top makes the usual torso: `nn.Sequential((Conv(), MLP((128,))))`.
     Observations of any type, bool and uint8 too, are computed with as float32, unscaled.
     """
 

@@ -64,7 +64,7 @@ def duel(
     num_games: int,
     num_steps: int,
     seed: int = 0,
-    look_every: int = 1,
+    look_every: int = 10,
 ) -> Counter:
     """Plays `num_games` side by side with auto-reset; returns what happened and how often.
 
@@ -126,9 +126,7 @@ def food_of(env: Snake, snapshot: Snapshot, info, over: np.ndarray, i: int) -> C
     return (int(where[0, 0]), int(where[0, 1])) if len(where) else None
 
 
-def new_game(
-    env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot, i: int
-) -> Game:
+def new_game(env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot, i: int) -> Game:
     """The game that fast game `i` begins, once it is found to be a legal beginning."""
     rows, cols, heading = env.board.rows, env.board.cols, int(snapshot.heading[i])
     if env.rules.random_start:
@@ -201,6 +199,8 @@ def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell]) -> 
         tally["wins"] += report.won
         tally["truncated"] += report.truncated
         tally["terminated"] += report.terminated
+        tally["both"] += report.truncated and report.terminated
+        tally["fed by the clock"] += report.truncated and report.ate
         tally["games"] += report.terminated or report.truncated
         tally["full boards"] += report.ate and game.food is None
         tally["longest"] = max(tally["longest"], len(game.body))
@@ -252,9 +252,7 @@ def cycle(rows: int, cols: int) -> dict[Cell, Cell]:
     if rows % 2:
         return {(r, c): (n, m) for (c, r), (m, n) in cycle(cols, rows).items()}
     path = [
-        (row, col if row % 2 == 0 else cols - col)
-        for row in range(rows)
-        for col in range(1, cols)
+        (row, col if row % 2 == 0 else cols - col) for row in range(rows) for col in range(1, cols)
     ]
     path += [(row, 0) for row in reversed(range(rows))]
     return dict(zip(path, path[1:] + path[:1], strict=True))

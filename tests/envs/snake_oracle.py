@@ -229,8 +229,6 @@ def draw(game: Game) -> str:
 def parse(picture: str, heading: int, rules: Rules = CLASSIC) -> Game:
     """A game from lines such as `cba.*`: a is the head, the letters after it the body in order."""
     lines = [line.strip() for line in picture.strip().splitlines()]
-    places = {
-        mark: (row, col) for row, line in enumerate(lines) for col, mark in enumerate(line)
-    }
+    places = {mark: (row, col) for row, line in enumerate(lines) for col, mark in enumerate(line)}
     body = [places[mark] for mark in sorted(places) if mark.isalpha()]
     return Game(len(lines), len(lines[0]), body, heading, places.get("*"), rules)

@@ -25,12 +25,18 @@ def test_the_names():
     assert set(OBSERVATIONS) == set(VIEWS)
 
 
-@pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize(
-    ("rows", "cols", "count"), [(4, 4, 1000), (10, 10, 1500), (5, 13, 1500), (20, 20, 200)]
+    ("rows", "cols", "count", "name"),
+    [
+        (4, 4, 3000, "classic"),
+        (4, 4, 3000, "modern"),
+        (10, 10, 2000, "classic"),
+        (5, 13, 2000, "modern"),
+        (20, 20, 200, "modern"),
+    ],
 )
 def test_random_snakes(rows, cols, count, name):
-    """All entries; with them flood fill and tail reachability, on some 8,000 boards."""
+    """All entries; with them flood fill and tail reachability, on some 10,000 boards."""
     fast, slow = RULES[name]
     rng = random.Random(rows * cols)
     games = [random_game(rows, cols, slow, rng) for _ in range(count)]
@@ -57,10 +63,8 @@ def test_random_snakes(rows, cols, count, name):
 @pytest.mark.parametrize(
     ("view", "rows", "cols", "name"),
     [
-        ("features", 10, 10, "classic"),
         ("flood", 7, 12, "classic"),
         ("selective", 8, 5, "modern"),
-        ("enhanced", 6, 6, "classic"),
         ("tail", 10, 10, "classic"),
         ("tail", 6, 6, "modern"),
     ],
@@ -80,14 +84,16 @@ def test_in_play(view, rows, cols, name):
 
 def test_from_body_is_the_state_of_that_body():
     rng = random.Random(0)
-    for rows, cols in ((4, 6), (9, 9)):
-        games = [random_game(rows, cols, oracle.CLASSIC, rng) for _ in range(20)]
+    for rows, cols in ((4, 6), (7, 7)):
+        games = [random_game(rows, cols, oracle.CLASSIC, rng) for _ in range(4)]
         stacked = stack_states(games)
         for i, game in enumerate(games):
             state = fast_rules.from_body(
                 Board(rows, cols), game.body, game.food, game.heading, keep_order=True
             )
-            jax.tree.map(np.testing.assert_array_equal, state, jax.tree.map(lambda x: x[i], stacked))
+            jax.tree.map(
+                np.testing.assert_array_equal, state, jax.tree.map(lambda x: x[i], stacked)
+            )
             order = fast_rules.order(Board(rows, cols), state)
             np.testing.assert_array_equal(order, oracle.order(game))
 

@@ -1,8 +1,7 @@
 """Networks: shapes, counts and starting weights by hand; one observation equals a batch of them."""
 
 import functools
-
-import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +37,7 @@ NETWORKS = {
     "conv": (Conv((3, 4)), BOARD, (9 * 2 * 3 + 3) + (9 * 3 * 4 + 4)),
     "conv, strided": (Conv((3,), 2, 2, "VALID", "elu"), BOARD, 4 * 2 * 3 + 3),
     "conv actor-critic": (
-        ActorCritic(nn.Sequential([Conv((3,)), MLP((8,))]), A),
+        ActorCritic(nn.Sequential((Conv((3,)), MLP((8,)))), A),
         BOARD,
         (9 * 2 * 3 + 3) + (4 * 6 * 3 * 8 + 8) + (8 * 3 + 3) + (8 + 1),
     ),
@@ -59,18 +58,21 @@ networks = pytest.mark.parametrize(
 )
 
 
-@functools.cache
-def initial(network: nn.Module, shape: tuple[int, ...]):
+def initial(network: nn.Module, shape: tuple[int, ...]) -> Any:
     """The parameters training starts from."""
     return jax.jit(network.init)(jax.random.key(0), jnp.zeros(shape))
 
 
-def any_params(network: nn.Module, shape: tuple[int, ...]):
+def any_params(network: nn.Module, shape: tuple[int, ...]) -> Any:
     """Parameters as training may find them, with biases; cheaper than orthogonal ones."""
     shapes = jax.eval_shape(network.init, jax.random.key(0), jnp.zeros(shape))
     rng = np.random.default_rng(0)
     draw = lambda x: jnp.asarray(rng.normal(scale=0.5, size=x.shape), x.dtype)
     return jax.tree.map(draw, shapes)
+
+
+def apply(network: nn.Module, params, obs) -> Any:
+    return jax.jit(network.apply)(params, obs)
 
 
 @networks
@@ -84,7 +86,7 @@ def test_one_at_a_time_is_the_same_as_a_batch(network, shape, count):
     del count
     params = any_params(network, shape)
     obs = jax.random.normal(jax.random.key(1), (2, 3, *shape))  # say, T and N
-    batched = jax.jit(network.apply)(params, obs)
+    batched = apply(network, params, obs)
     single = jax.vmap(jax.vmap(network.apply, in_axes=(None, 0)), in_axes=(None, 0))
     for a, b in zip(*map(jax.tree.leaves, (batched, jax.jit(single)(params, obs))), strict=True):
         assert a.shape[:2] == (2, 3)
@@ -95,9 +97,9 @@ def test_one_at_a_time_is_the_same_as_a_batch(network, shape, count):
 def test_observations_of_any_type_are_computed_with_as_float32(network, shape):
     params = any_params(network, shape)
     obs = np.random.default_rng(2).integers(0, 2, shape)
-    expected = network.apply(params, obs.astype(np.float32))
+    expected = apply(network, params, obs.astype(np.float32))
     for dtype in (bool, np.uint8, np.int32):
-        actual = network.apply(params, obs.astype(dtype))
+        actual = apply(network, params, obs.astype(dtype))
         assert actual.dtype == jnp.float32
         np.testing.assert_array_equal(actual, expected)
 
@@ -109,7 +111,7 @@ def test_mlp_by_hand():
     obs = np.linspace(-1, 1, D, dtype=np.float32)
     hidden = np.maximum(obs @ first["kernel"] + first["bias"], 0)
     expected = np.maximum(hidden @ second["kernel"] + second["bias"], 0)
-    np.testing.assert_allclose(network.apply(params, obs), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(apply(network, params, obs), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_layer_norm_comes_before_the_activation():
@@ -117,7 +119,7 @@ def test_layer_norm_comes_before_the_activation():
     params = any_params(network, (D,))
     obs = 10.0 * jax.random.normal(jax.random.key(3), (D,))
     norm = params["params"]["LayerNorm_0"]
-    before = (np.arctanh(np.float64(network.apply(params, obs))) - norm["bias"]) / norm["scale"]
+    before = (np.arctanh(np.float64(apply(network, params, obs))) - norm["bias"]) / norm["scale"]
     np.testing.assert_allclose((before.mean(), before.std()), (0, 1), atol=1e-2)
 
 
@@ -128,7 +130,7 @@ def gram(kernel: jax.Array) -> np.ndarray:
 
 
 def test_weights_start_orthogonal_with_the_gains_of_ppo():
-    params = initial(ActorCritic(nn.Sequential([Conv((3, 4)), MLP((8,))]), A), BOARD)["params"]
+    params = initial(ActorCritic(nn.Sequential((Conv((3, 4)), MLP((8,)))), A), BOARD)["params"]
     inside = [x for x in jax.tree.leaves(params["torso"]) if x.ndim > 1]
     gains = [*((x, 2.0) for x in inside), (params["policy"]["kernel"], 0.01**2)]
     assert len(inside) == 3
@@ -142,7 +144,7 @@ def test_weights_start_orthogonal_with_the_gains_of_ppo():
 def test_the_policy_starts_almost_uniform():
     network = ActorCritic(MLP((64, 64)), A)
     obs = jax.random.normal(jax.random.key(4), (100, D))
-    policy, value = network.apply(initial(network, (D,)), obs)
+    policy, value = apply(network, initial(network, (D,)), obs)
     assert isinstance(policy, Categorical)
     assert value.shape == (100,)
     assert np.all(policy.entropy() > np.log(A) - 1e-2)
@@ -151,13 +153,13 @@ def test_the_policy_starts_almost_uniform():
 def test_gaussian_actor_critic_without_bounds():
     network = GaussianActorCritic(MLP((8,)), MLP((8,)), 2)
     params = initial(network, (D,))
-    policy, value = network.apply(params, jnp.ones((7, D)))
+    policy, value = apply(network, params, jnp.ones((7, D)))
     assert isinstance(policy, Normal)
     assert (policy.mean.shape, policy.scale.shape, value.shape) == ((7, 2), (7, 2), (7,))
     assert np.all(policy.scale == 1)
     assert np.all(np.abs(policy.mean) < 0.2)
     params = {"params": {**params["params"], "log_scale": jnp.log(jnp.array([0.5, 3.0]))}}
-    scale = network.apply(params, jnp.ones(D))[0].scale
+    scale = apply(network, params, jnp.ones(D))[0].scale
     np.testing.assert_allclose(scale, [0.5, 3.0], rtol=1e-6)
 
 
@@ -166,7 +168,7 @@ def test_gaussian_actor_critic_with_bounds(low, high):
     network = GaussianActorCritic(MLP((8,)), MLP((8,)), 2, low, high)
     assert hash(network) == hash(network.clone())  # so that it may be a static argument
     params = initial(GaussianActorCritic(MLP((8,)), MLP((8,)), 2), (D,))
-    policy, _ = network.apply(params, jnp.ones((500, D)))  # a box needs no parameters
+    policy, _ = apply(network, params, jnp.ones((500, D)))  # a box needs no parameters
     assert isinstance(policy, Squashed)
     action = np.asarray(policy.sample(jax.random.key(5)))
     low, high = np.broadcast_to(low, 2), np.broadcast_to(high, 2)
@@ -190,7 +192,7 @@ def test_conv_by_hand():
     layer = params["params"]["Conv_0"]
     board = np.random.default_rng(6).normal(size=BOARD).astype(np.float32)
     padded = np.pad(board, ((1, 1), (1, 1), (0, 0)))
-    out = np.asarray(network.apply(params, board)).reshape(4, 6, 3)
+    out = np.asarray(apply(network, params, board)).reshape(4, 6, 3)
     for row, col in [(0, 0), (2, 3), (3, 5)]:
         patch = padded[row : row + 3, col : col + 3]
         expected = np.maximum(np.einsum("rci,rcio->o", patch, layer["kernel"]) + layer["bias"], 0)
@@ -221,8 +223,8 @@ def test_dueling_network_is_v_plus_centred_advantages():
     network = QNetwork(MLP((8,)), A, dueling=True, streams=(7,))
     params = any_params(network, (D,))
     obs = jax.random.normal(jax.random.key(7), (10, D))
-    q, seen = network.apply(params, obs, capture_intermediates=True)
-    outputs = seen["intermediates"]
+    q, seen = jax.jit(functools.partial(network.apply, capture_intermediates=True))(params, obs)
+    outputs: Any = seen["intermediates"]
     value, advantage = (outputs[name]["__call__"][0] for name in ("value", "advantage"))
     np.testing.assert_allclose(q.mean(-1, keepdims=True), value, rtol=1e-4, atol=1e-5)
     centred = advantage - advantage.mean(-1, keepdims=True)

@@ -1,0 +1,214 @@
+"""The rules and rewards of Snake: thousands of games against the slow one, state for state.
+
+The environment is played through its public `step`, resets included, and shows the whole board, so
+that the state in which each game ended is compared as well.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from envs.snake import rules as fast_rules
+from envs.snake.bitboard import Board
+from envs.snake.env import Params, Snake
+from envs.snake.rewards import Rewards
+from envs.snake.rules import CLASSIC, MODERN, Rules
+from tests.envs import snake_oracle as oracle
+from tests.envs.snake_duel import at_random, duel, greedy, idle, round_and_round
+
+# Weights that tell every event from every other.
+WEIGHTS = Rewards(step=-0.013, food=3.0, death=-7.0, win=11.0, shaping=0.4, timeout=-0.9)
+
+
+def test_the_two_sets_of_rules():
+    assert vars(CLASSIC) == {
+        "tail_is_fatal": True,
+        "full_board_wins": False,
+        "random_start": False,
+        "starvation": "off",
+    }
+    assert (MODERN.tail_is_fatal, MODERN.full_board_wins, MODERN.random_start) == (
+        False,
+        True,
+        True,
+    )
+    assert MODERN.starvation in ("truncate", "terminate")
+    classic = Snake(rules="classic").default_params
+    assert classic.max_steps_in_episode == 1000
+    assert vars(classic.rewards) == vars(oracle.Rewards())
+    assert (classic.starvation_base, classic.starvation_per_cell) == (80, 4)
+
+
+def test_random_games_under_classic_rules():
+    env = Snake(10, 10, "planes")
+    seen = duel(env, env.default_params, oracle.CLASSIC, at_random, 128, num_steps=300)
+    assert seen["games"] > 1500
+    assert min(seen["death_wall"], seen["death_self"], seen["meals"]) > 50
+
+
+def test_greedy_games_under_classic_rules():
+    env = Snake(10, 10, "planes")
+    seen = duel(env, env.default_params, oracle.CLASSIC, greedy, 128, num_steps=300)
+    assert seen["longest"] > 30
+    assert seen["entrapped"] > 100
+
+
+def test_full_boards_under_classic_rules():
+    """The last meal ends nothing: the game goes on without food until the next move kills."""
+    env = Snake(6, 6, "planes")
+    seen = duel(env, env.default_params, oracle.CLASSIC, round_and_round, 48, num_steps=700)
+    assert min(seen["full boards"], seen["entrapped"]) > 40
+    assert (seen["longest"], seen["wins"]) == (36, 0)
+
+
+def test_the_time_limit_under_classic_rules():
+    """Also where the last step of the clock eats, or kills, which is then both."""
+    env = Snake(6, 6, "planes")
+    for limit, policy, least in ((4, at_random, 50), (57, greedy, 1)):
+        params = env.default_params.replace(max_steps_in_episode=limit)
+        rules = oracle.Rules(max_steps=limit)
+        seen = duel(env, params, rules, policy, 128, num_steps=120)
+        assert seen["truncated"] > 100
+        assert seen["both"] >= least
+        assert seen["fed by the clock"] >= least
+
+
+@pytest.fixture(scope="module")
+def modern():
+    """Rules under which hunger kills, on a small board."""
+    env = Snake(6, 6, "planes", Rules(False, True, True, "terminate"))
+    params = env.default_params.replace(rewards=WEIGHTS)
+    return env, params, oracle.Rules(False, True, "terminate", max_steps=100_000)
+
+
+def test_full_boards_win_under_modern_rules(modern):
+    seen = duel(*modern, round_and_round, 48, num_steps=700)
+    assert seen["wins"] > 40
+    assert (seen["wins"], seen["longest"]) == (seen["full boards"], 36)
+
+
+def test_greedy_games_under_modern_rules(modern):
+    seen = duel(*modern, greedy, 64, num_steps=250)
+    assert seen["longest"] > 25
+    assert seen["into the tail's cell"] > 100
+
+
+def test_starving_under_modern_rules(modern):
+    seen = duel(*modern, idle, 48, num_steps=250)
+    assert seen["starved"] > 40
+    assert seen["truncated"] == 0
+    hungrier = modern[1].replace(starvation_base=0, starvation_per_cell=20)
+    rules = oracle.Rules(False, True, "terminate", 100_000, 0, 20)
+    assert duel(modern[0], hungrier, rules, greedy, 64, num_steps=150)["steps"] > 0
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4, 7), (20, 5)])
+def test_absolute_actions_and_starving_as_truncation(rows, cols):
+    """Random play asks for reversals, a quarter of the time."""
+    env = Snake(rows, cols, "planes", Rules(False, True, True, "truncate"), actions="absolute")
+    params = Params(max_steps_in_episode=400, rewards=WEIGHTS)
+    rules = oracle.Rules(False, True, "truncate", max_steps=400)
+    seen = duel(env, params, rules, at_random, 96, num_steps=100)
+    assert seen["games"] > 800
+    seen = duel(env, params, rules, idle, 32, num_steps=250)
+    assert min(seen["starved"], seen["truncated"]) > 10
+    assert duel(env, params, rules, greedy, 32, num_steps=250)["meals"] > 300
+
+
+def test_rules_can_be_mixed():
+    env = Snake(4, 4, "planes", Rules(True, True, True, "truncate"), actions="absolute")
+    params = Params(max_steps_in_episode=1000, rewards=WEIGHTS)
+    rules = oracle.Rules(True, True, "truncate")
+    seen = duel(env, params, rules, round_and_round, 48, num_steps=200)
+    assert seen["wins"] > 50
+
+
+def test_a_large_board():
+    env = Snake(20, 20, "planes", "modern")
+    rules = oracle.Rules(False, True, "terminate", max_steps=100_000)
+    params = env.default_params.replace(rewards=WEIGHTS)
+    assert duel(env, params, rules, greedy, 16, num_steps=500)["longest"] > 35
+
+
+def test_a_wrong_rule_does_not_go_unnoticed():
+    env = Snake(6, 6, "planes", Rules(False, True, True, "terminate"))
+    wrong = oracle.Rules(True, True, "terminate", max_steps=100_000)
+    with pytest.raises(AssertionError, match=" differs in "):
+        duel(env, env.default_params, wrong, greedy, 64, num_steps=100)
+
+
+# Chance
+
+
+def assert_uniform(cells, expected: list) -> None:
+    """Only the expected outcomes, and equally often: chi-square at one in a thousand."""
+    got, times = np.unique(np.asarray(cells), return_counts=True, axis=0)
+    assert got.tolist() == sorted(expected)
+    assert stats.chisquare(times).pvalue > 1e-3
+
+
+def test_first_food_is_uniform_over_the_free_cells():
+    env, board = Snake(5, 6), Board(5, 6)
+    state = jax.jit(jax.vmap(env.start, in_axes=(0, None)))(
+        jax.random.split(jax.random.key(0), 30_000), env.default_params
+    )
+    free = set(range(30)) - {2 * 6 + col for col in (1, 2, 3)}
+    assert_uniform(state.food, [board.index(*divmod(cell, 6)) for cell in free])
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        "cba*..\n......\n......\n......",
+        "*abc..\n..ed..\n..fg..\n...h..",
+        "*abc\ngfed\nhijk\n..ml",
+        "*abc\ngfed\nhijk\nonml",
+    ],
+)
+def test_next_food_is_uniform_over_what_the_fed_snake_leaves_free(picture):
+    game = oracle.parse(picture, oracle.DOWN)
+    game.heading = next(h for h in range(4) if oracle.neighbours(game.head)[h] == game.food)
+    env, board = Snake(game.rows, game.cols, actions="absolute"), Board(game.rows, game.cols)
+    state = fast_rules.from_body(board, game.body, game.food, game.heading)
+    key = jax.random.key(len(game.body))
+    after, *_ = jax.jit(jax.vmap(env.transition, in_axes=(0, None, None, None)))(
+        jax.random.split(key, 20_000), state, jnp.int32(game.heading), env.default_params
+    )
+    free = [cell for cell in game.free_cells() if cell != game.food]
+    assert set(np.asarray(after.length)) == {len(game.body) + 1}
+    if free:
+        assert_uniform(after.food, [board.index(*cell) for cell in free])
+    else:
+        assert set(np.asarray(after.food)) == {-1}
+
+
+def test_random_starts_are_uniform_over_all_that_fit():
+    env, board = Snake(4, 5, rules="modern"), Board(4, 5)
+    state = jax.jit(jax.vmap(env.start, in_axes=(0, None)))(
+        jax.random.split(jax.random.key(1), 30_000), env.default_params
+    )
+    starts = oracle.straight_starts(4, 5)
+    seen = np.stack([state.head, state.tail, state.heading], axis=1)
+    assert_uniform(seen, [[board.index(*body[0]), board.index(*body[2]), h] for body, h in starts])
+
+
+# What cannot be built
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rows": 3}, "rows is 3"),
+        ({"cols": 21}, "cols is 21"),
+        ({"rows": 10.0}, "rows is 10.0"),
+        ({"observation": "radar"}, "radar"),
+        ({"rules": "baroque"}, "baroque"),
+        ({"actions": "both"}, "both"),
+    ],
+)
+def test_an_impossible_game_is_refused_in_one_line(arguments, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        Snake(**arguments)
+    assert "\n" not in str(caught.value)

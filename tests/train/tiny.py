@@ -1,0 +1,130 @@
+"""A training of a few milliseconds that uses all a run must keep: replay, memory, keys, counters.
+
+Run as a program it is an entry point like any other: `python -m tests.train.tiny [PRESET] ...`.
+"""
+
+import sys
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl import evaluate, loop
+from jaxrl.types import Agent, PyTree, where_tree
+from train import command, settings
+
+NUM_ENVS, NUM_STEPS = 3, 5
+PER_UPDATE = NUM_ENVS * NUM_STEPS
+
+
+class Walk:
+    """A random walk whose steps the action biases; ends at -4 or 4, or after 20 steps."""
+
+    def reset(self, key, params):
+        position = jax.random.uniform(key, (), minval=-1.0)
+        return jnp.stack([position, 0.0]), (position, jnp.zeros((), jnp.int32))
+
+    def step(self, key, state, action, params):
+        noise_key, reset_key = jax.random.split(key)
+        position = state[0] + action + jax.random.normal(noise_key)
+        after = (position, state[1] + 1)
+        terminated, truncated = jnp.abs(position) > 4, after[1] >= 20
+        obs = jnp.stack([position, after[1].astype(float)])
+        info = {"final_observation": obs, "outcome": {"right": position > 0}}
+        fresh = self.reset(reset_key, params)
+        obs, after = where_tree(terminated | truncated, fresh, (obs, after))
+        return obs, after, position, terminated, truncated, info
+
+
+@struct.dataclass
+class AgentConfig:
+    """What the tiny agent does."""
+
+    learning_rate: float = 0.01
+    """Step size."""
+    poison: float = -1.0
+    """The update whose metric `bits` has this value yields NaN; inf: every one."""
+    burn: int = 0
+    """Rounds of idle work per update, to make it last."""
+    replay: int = struct.field(pytree_node=False, default=7)
+    """Rollouts kept."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Trains nothing of use."""
+
+    agent: AgentConfig = AgentConfig()
+    run: settings.Config = field(
+        default_factory=lambda: settings.Config(
+            total_transitions=20 * PER_UPDATE,
+            chunk_transitions=2 * PER_UPDATE,
+            checkpoint_every=3,
+            evaluation_games=6,
+        )
+    )
+
+
+class State(NamedTuple):
+    params: PyTree
+    replay: jax.Array  # [capacity, N]
+    updates: jax.Array
+
+
+def make_agent(config: AgentConfig) -> Agent:
+    def init(key, obs):
+        params = {"w": jax.random.normal(key, obs.shape), "b": jnp.zeros(())}
+        capacity = config.replay * NUM_STEPS
+        return State(params, jnp.zeros((capacity, NUM_ENVS)), jnp.zeros((), jnp.int32))
+
+    def act(state, memory, obs, key):
+        policy = jnp.tanh(obs @ state.params["w"] + state.params["b"])
+        return policy + 0.1 * jax.random.normal(key) + 0.01 * memory, memory + 1, ()
+
+    def update(state, rollout, key):
+        sample_key, bits_key = jax.random.split(key)
+        start = (state.updates % config.replay) * NUM_STEPS
+        replay = jax.lax.dynamic_update_slice(state.replay, rollout.reward, (start, 0))
+        row = jax.random.randint(sample_key, (), 0, replay.shape[0])
+        bits = (jax.random.bits(bits_key) >> 8).astype(jnp.float32)  # exact: 24 bits
+
+        def loss_of(params):
+            return jnp.mean((rollout.obs @ params["w"] + params["b"] - replay[row].mean()) ** 2)
+
+        loss, grad = jax.value_and_grad(loss_of)(state.params)
+        idle = jax.lax.fori_loop(0, config.burn, lambda _, x: jnp.cos(x), loss)
+        poisoned = (bits == config.poison) | (config.poison == jnp.inf)
+        loss = jnp.where(poisoned, jnp.nan, loss + 0 * idle)
+        rate = jnp.where(poisoned, jnp.nan, config.learning_rate)
+        params = jax.tree.map(lambda p, g: p - rate * g, state.params, grad)
+        return State(params, replay, state.updates + 1), {"loss": loss, "bits": bits}
+
+    return Agent(init, lambda: jnp.zeros(()), act, update)
+
+
+def make_training(config: Config) -> settings.Training:
+    if config.agent.learning_rate < 0:
+        raise ValueError(f"learning_rate must be positive; got {config.agent.learning_rate}")
+    agent = make_agent(config.agent)
+    tiny_loop = loop.make_loop(Walk(), (), agent, loop.Config(NUM_ENVS, NUM_STEPS))
+    games = config.run.evaluation_games
+    return settings.Training(
+        init=tiny_loop.init,
+        update=tiny_loop.update,
+        evaluate=lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, games, 1, 50),
+        transitions_per_update=PER_UPDATE,
+        score="right",
+    )
+
+
+PRESETS = {
+    "plain": Config(),
+    "slow": Config(agent=AgentConfig(burn=20_000)),
+    "endless": Config(agent=AgentConfig(burn=2_000_000_000)),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(command.main("tiny", PRESETS, make_training))

@@ -1,0 +1,132 @@
+"""`python -m train.snake`: an agent learns Snake. Presets: ppo (default), dqn."""
+
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Literal
+
+from flax import linen as nn
+
+from envs.snake.env import Params, Snake
+from envs.snake.rewards import Rewards
+from jaxrl import evaluate, loop
+from jaxrl.agents import dqn, ppo
+from jaxrl.networks.conv import Conv
+from jaxrl.networks.dueling import QNetwork
+from jaxrl.networks.mlp import MLP, ActorCritic
+from train import command, settings
+
+
+@dataclass(frozen=True)
+class Game:
+    """Which Snake is played, and what counts in it."""
+
+    rows: int = 10
+    """Height of the board, 4 to 20 cells."""
+    cols: int = 10
+    """Width of the board, 4 to 20 cells."""
+    observation: Literal["features", "flood", "selective", "enhanced", "tail", "planes"] = "tail"
+    """What the agent sees; envs/snake/observations.py says what is in each."""
+    rules: Literal["classic", "modern"] = "classic"
+    """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
+    actions: Literal["relative", "absolute"] = "relative"
+    """relative: forward, left, right. absolute: up, right, down, left."""
+    max_steps_in_episode: int = 1000
+    """Steps after which a game is cut."""
+    rewards: Rewards = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
+    """What moves, meals and deaths are worth."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The function approximator; for `planes` two convolutions come first."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Width of each hidden layer."""
+    dueling: bool = False
+    """DQN only: estimate the value of a state and the advantages of actions apart."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """An agent learns Snake."""
+
+    env: Game = Game()
+    agent: ppo.Config | dqn.Config = ppo.Config(discount=0.995)
+    anneal: bool = True
+    """PPO only: learning rate and entropy weight fall to zero over the budget."""
+    network: Network = Network()
+    loop: loop.Config = loop.Config(num_envs=512, num_steps=64)
+    run: settings.Config = field(
+        default_factory=lambda: settings.Config(total_transitions=20_000_000)
+    )
+
+
+PRESETS = {
+    "ppo": Config(),
+    "dqn": Config(
+        env=Game(observation="flood"),
+        agent=dqn.Config(),
+        loop=loop.Config(num_envs=256, num_steps=1),
+        run=settings.Config(total_transitions=2_000_000, max_episodes=5_000),
+    ),
+}
+
+
+def make_training(config: Config) -> settings.Training:
+    """Raises ValueError, in one line, for what does not fit together."""
+    env, params, agent = make_parts(config)
+    _, _, player = make_parts(config, greedy=config.run.evaluation_greedy)
+    games = config.run.evaluation_games
+    training_loop = loop.make_loop(env, params, agent, config.loop)
+    return settings.Training(
+        init=training_loop.init,
+        update=training_loop.update,
+        evaluate=lambda state, key: evaluate.evaluate(
+            env, params, player, state, key, games, 1, config.env.max_steps_in_episode
+        ),
+        transitions_per_update=transitions_per_update(config),
+        score="score",
+        budget_shapes_learning=config.anneal and isinstance(config.agent, ppo.Config),
+    )
+
+
+def make_parts(config: Config, greedy: bool = False):
+    """The environment, its parameters and the agent of a configuration."""
+    check(config)
+    game = config.env
+    env = Snake(game.rows, game.cols, game.observation, game.rules, game.actions)
+    params = Params(max_steps_in_episode=game.max_steps_in_episode, rewards=game.rewards)
+    torso = MLP(config.network.hidden)
+    if game.observation == "planes":
+        torso = nn.Sequential((Conv(), torso))
+    if isinstance(config.agent, dqn.Config):
+        network = QNetwork(torso, env.num_actions, dueling=config.network.dueling)
+        return env, params, dqn.make(network, config.agent, greedy, config.loop.num_envs)
+    updates = config.run.total_updates(transitions_per_update(config))
+    settings_ = (
+        config.agent.replace(anneal_updates=float(updates)) if config.anneal else config.agent
+    )
+    return env, params, ppo.make(ActorCritic(torso, env.num_actions), settings_, greedy)
+
+
+def transitions_per_update(config: Config) -> int:
+    return config.loop.num_envs * config.loop.num_steps
+
+
+def check(config: Config) -> None:
+    """Refuses what would only show after compilation, or never."""
+    rate = config.agent.learning_rate
+    if not (math.isfinite(rate) and rate > 0):
+        raise ValueError(f"agent.learning_rate is {rate}; expected a positive number such as 1e-3")
+    for name in ("num_envs", "num_steps"):
+        if getattr(config.loop, name) < 1:
+            raise ValueError(f"loop.{name} is {getattr(config.loop, name)}; expected at least 1")
+    if config.env.max_steps_in_episode < 1:
+        raise ValueError(
+            f"env.max_steps_in_episode is {config.env.max_steps_in_episode}; expected at least 1"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(command.main("snake", PRESETS, make_training))
