@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.loop import fresh_memory
-from jaxrl.types import Agent, Environment, PyTree, where_tree
+from jaxrl.types import Agent, Environment, PyTree, fresh_memory, where_tree
 
 
 class Episodes(NamedTuple):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl.types import Agent, Environment, PyTree, Transition, where_tree
+from jaxrl.types import Agent, Environment, PyTree, Transition, fresh_memory, where_tree
 
 
 @struct.dataclass
@@ -122,11 +122,6 @@ def environment_step(
         key=key,
     )
     return state, (transition, ended)
-
-
-def fresh_memory(agent: Agent, num_envs: int) -> PyTree:
-    """The memory of `num_envs` episodes that have not begun: `[N, ...]`."""
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (num_envs, *jnp.shape(x))), agent.memory())
 
 
 def make_chunk(

@@ -69,3 +69,10 @@ def where_tree(condition: jax.Array, on_true: PyTree, on_false: PyTree) -> PyTre
         return jax.numpy.where(condition.reshape(shape), a, b)
 
     return jax.tree.map(choose, on_true, on_false)
+
+
+def fresh_memory(agent: Agent, num_envs: int) -> PyTree:
+    """The memory of `num_envs` episodes that have not begun: `[N, ...]`."""
+    return jax.tree.map(
+        lambda x: jax.numpy.broadcast_to(x, (num_envs, *jax.numpy.shape(x))), agent.memory()
+    )

@@ -115,7 +115,7 @@ def assert_windows_allowed(window: replay.Window, model: ListReplay, length: int
     np.testing.assert_array_equal(window.data.position, again.position.reshape(-1, 2, 2)[names])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(capacity=st.sampled_from([1, 4, 7]), seed=st.integers(0, 99), data=st.data())
 def test_the_ring_holds_the_newest_rows(capacity, seed, data):
     lengths = data.draw(st.lists(st.integers(1, capacity), min_size=1, max_size=6))
@@ -123,7 +123,7 @@ def test_the_ring_holds_the_newest_rows(capacity, seed, data):
     assert_same_content(ring, model)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     length=st.integers(1, 4),
     cross=st.booleans(),

@@ -26,14 +26,16 @@ class Data(NamedTuple):
     truncated: Any
 
 
-def random_data(seed: int, shape: tuple[int, ...] = (T, N), ending: float = 0.25) -> Data:
+def random_data(seed: int, shape: tuple[int, ...] = (T, N)) -> Data:
     """A rollout in which V(next_obs) is the next row of V, but for endings and the last row.
 
     Some steps are both terminated and truncated.
     """
     rng = np.random.default_rng(seed)
     reward, value, elsewhere = rng.normal(size=(3, *shape)).astype(np.float32)
-    terminated, truncated = rng.random((2, *shape)) < ending
+    kind = rng.choice(["neither", "terminated", "truncated", "both"], shape, p=[0.5, 0.2, 0.2, 0.1])
+    terminated = (kind == "terminated") | (kind == "both")
+    truncated = (kind == "truncated") | (kind == "both")
     next_value = np.concatenate([value[1:], elsewhere[-1:]])
     next_value = np.where(truncated, elsewhere, next_value)
     return Data(reward, value, next_value, terminated, truncated)

@@ -5,6 +5,7 @@ python -m train.NAME [PRESET] [--field value ...]
 
 import contextlib
 import io
+import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ import tyro
 
 from train import records
 from train.config import rebuild
-from train.errors import REFUSED, RunError, UsageError
+from train.errors import QUIT, REFUSED, RunError, UsageError
 from train.run import run
 from train.settings import Training
 
@@ -50,6 +51,8 @@ def command(function: Callable[[], object]) -> int:
     except RunError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:  # before there was anything to save
+        return QUIT
     return 0
 
 
@@ -75,7 +78,7 @@ def parse(name: str, presets: Mapping[str, C], arguments: Sequence[str]) -> tupl
 
 def resumed(arguments: Sequence[str]) -> str | None:
     """The value of `--resume`, which is needed before the other flags can be read."""
-    for flag, value in zip(arguments, [*arguments[1:], ""], strict=True):
+    for flag, value in itertools.zip_longest(arguments, arguments[1:]):
         if flag == "--resume" and value:
             return value
         if flag.startswith("--resume="):
@@ -83,17 +86,17 @@ def resumed(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def parse_flags(program: str, default: C, arguments: Sequence[str]) -> C:
-    """tyro's reading of the flags; its boxed complaints are unpacked into one line."""
+def parse_flags(program: str, default: C | type[C], arguments: Sequence[str]) -> C:
+    """tyro's reading of the flags; its boxed complaints are unpacked into one line.
+
+    `default` is an instance that holds the defaults, or a dataclass that has them all.
+    """
+    kind = default if isinstance(default, type) else type(default)
+    given = {} if isinstance(default, type) else {"default": default}
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                tyro.conf.AvoidSubcommands[type(default)],
-                default=default,
-                args=arguments,
-                prog=program,
-            )
+            return tyro.cli(tyro.conf.AvoidSubcommands[kind], args=arguments, prog=program, **given)
     except SystemExit as stop:
         if stop.code != REFUSED:
             raise
@@ -101,11 +104,15 @@ def parse_flags(program: str, default: C, arguments: Sequence[str]) -> C:
 
 
 def one_line(box: str) -> str:
-    """What stands in the frame that tyro draws, up to its first rule, and the flags it suggests."""
-    lines = [line.strip("│ ") for line in box.splitlines() if not line.startswith(("╭", "╰"))]
-    rules = [i for i, line in enumerate(lines) if set(line) == {"─"}] or [len(lines)]
-    message = " ".join(lines[: rules[0]])
-    if any(line.startswith("Perhaps you meant") for line in lines):
-        flags = [m[0] for line in lines[rules[0] :] if (m := re.match(r"--[\w.-]+", line))]
-        message += f" (perhaps {' or '.join(dict.fromkeys(flags))})"
-    return message
+    """What stands in tyro's frame before its first rule, and the flags that it suggests."""
+    lines = [line.strip("│ ") for line in box.splitlines()]
+    sections, is_rule = [""], lambda line: set(line) <= set("─-╰╯")
+    for line in lines[1:]:  # the first is the title
+        if is_rule(line):
+            sections.append("")
+        else:
+            sections[-1] += f" {line}"
+    message, *rest = [section.strip() for section in sections if section]
+    suggested = [section for section in rest if section.startswith("Perhaps you meant")]
+    flags = re.findall(r"(?<!\S)--[\w.-]+", " ".join(suggested))
+    return f"{message} (perhaps {' or '.join(flags)})" if flags else message

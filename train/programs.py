@@ -48,10 +48,9 @@ def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool)
 
     One seed is not vmapped. For `skip` see `guarded`.
     """
-    start = lambda seed: init(keys_of(seed)[0])
-    step = guarded(update, skip)
+    start, step = beginning(init, seeds), guarded(update, skip)
     if seeds.ndim:
-        start, step = jax.vmap(start), jax.vmap(step)
+        step = jax.vmap(step)
     lowered = jax.jit(start).lower(seeds)
     compiled = lowered.compile()
     like = jax.tree.map(
@@ -65,6 +64,12 @@ def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool)
         out_shardings=(compiled.output_shardings, None),  # or the next call would not fit
     )
     return Traced(compiled, chunk.lower(like, np.int32(length)), like)
+
+
+def beginning(init: Init, seeds: jax.Array) -> Init:
+    """From seeds like these to their states."""
+    start = lambda seed: init(keys_of(seed)[0])
+    return jax.vmap(start) if seeds.ndim else start
 
 
 def keys_of(seed: jax.Array | int) -> tuple[jax.Array, jax.Array]:

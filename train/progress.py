@@ -48,7 +48,8 @@ class Display:
                 TextColumn("{task.fields[status]}", markup=False),
             )
             self._bar = Progress(*columns, console=self.console, refresh_per_second=2)
-            self._task = self._bar.add_task(self.name, total=1.0, completed=fraction, status="")
+            self._task = self._bar.add_task(self.name, total=1.0, status="")
+            self._bar.update(self._task, completed=fraction)
             self._bar.start()
 
     def update(

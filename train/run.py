@@ -24,7 +24,7 @@ from train.errors import Interrupted, NonFiniteError, RunError, UsageError
 from train.progress import Display, clock
 from train.records import CHECKPOINTS
 from train.rows import Counters, by_seed, chunk_rows, counted, mean_score, what_is_not_finite
-from train.scores import evaluation_table, play, write_evaluation
+from train.scores import evaluate_run, evaluation_table
 from train.settings import MAY_CHANGE, Config, Training
 from train.signals import StopRequest
 
@@ -80,6 +80,11 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
     saved = records.read_config(directory)
     if saved["name"] != name:
         raise UsageError(f"{directory} is a run of {saved['name']}, not of {name}")
+    if checkpoint.steps(Path(directory) / CHECKPOINTS):  # the file may have been edited since
+        try:
+            saved = checkpoint.read_meta(Path(directory) / CHECKPOINTS)
+        except checkpoint.CheckpointError as error:
+            raise UsageError(f"{error}: delete that folder to start over") from None
     fixed = {"run.total_transitions"} if training.budget_shapes_learning else set()
     changed = differences(saved["config"], plain(config), MAY_CHANGE - fixed)
     if changed:
@@ -92,7 +97,7 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
 def trace(training: Training, settings: Config) -> programs.Traced:
     """Traces the programs; sizes that do not fit together show here."""
     try:
-        return programs.trace(
+        traced = programs.trace(
             training.init,
             training.update,
             settings.seed_array(),
@@ -101,6 +106,11 @@ def trace(training: Training, settings: Config) -> programs.Traced:
         )
     except ValueError as error:
         raise UsageError(" ".join(str(error).split())) from error
+    measured = traced.chunk.out_info[1].metrics.finished
+    if training.score not in measured:
+        names = ", ".join(sorted(measured))
+        raise UsageError(f"no episode has a {training.score!r} to score: choose one of {names}")
+    return traced
 
 
 @dataclass
@@ -110,7 +120,7 @@ class Session:
     training: Training
     settings: Config
     directory: Path
-    programs: programs.Programs
+    compiled: programs.Programs
     record: records.MetricsFile
     display: Display
     stop: StopRequest
@@ -147,7 +157,7 @@ class Session:
             self.settings.total_updates(per_update) - counters.updates,
         )
         started = time.perf_counter()
-        state, report = self.programs.chunk(state, np.int32(count))
+        state, report = self.compiled.chunk(state, np.int32(count))
         report = by_seed(jax.device_get(report), count)  # waits for the chunk
         seconds = time.perf_counter() - started
         if not report.finite.all():
@@ -182,14 +192,14 @@ class Session:
     def load(self) -> tuple[TrainState, Counters]:
         """The newest checkpoint, or the beginning where there is none; the record is cut to it."""
         if checkpoint.steps(self.directory / CHECKPOINTS):
-            state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
+            state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.compiled.like)
             counters = Counters(**meta["counters"])
             ours = {name: self.meta[name] for name in ("versions", "device")}
             for change in differences({name: meta[name] for name in ours}, ours):
                 _log.warning("%s since the run was saved: it may not go on bit for bit", change)
         else:
             zeros = [0] * self.settings.num_seeds
-            state = self.programs.init(self.settings.seed_array())
+            state = self.compiled.init(self.settings.seed_array())
             counters = Counters(updates=0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0)
         self.record.cut(counters.updates)
         self._saved = counters
@@ -218,19 +228,14 @@ class Session:
         )
 
     def evaluate(self, state: TrainState) -> dict[str, Any] | None:
-        """Plays the games that count, and prints and writes how they went."""
+        """Plays the games that count; prints and writes how they went."""
         if not self.settings.evaluation_games:
             return None
-        seeds = self.settings.seeds
-        agents = [state.agent]
-        if self.settings.num_seeds > 1:
-            agents = [jax.tree.map(lambda x, s=s: x[s], state.agent) for s in range(len(seeds))]
-        keys = [programs.keys_of(seed)[1] for seed in seeds]
-        played = play(self.training.evaluate, agents, keys)
-        evaluation = write_evaluation(self.directory, seeds, played, self.training.score)
+        evaluation = evaluate_run(self.training, self.settings, self.directory, state)
         self.display.console.print(evaluation_table(evaluation))
         self.display.say(
-            f"evaluated in {clock(played.seconds)}, after compiling {clock(played.compile_seconds)}"
+            f"evaluated in {clock(evaluation['seconds'])}, "
+            f"after compiling for {clock(evaluation['compile_seconds'])}"
         )
         return evaluation
 

@@ -1,4 +1,4 @@
-"""The score of a trained agent: complete games played, `eval.json`, and the table of it."""
+"""The score of trained agents: complete games played, `eval.json`, and the table of it."""
 
 import json
 import time
@@ -12,8 +12,11 @@ from rich.table import Table
 
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
+from jaxrl.loop import TrainState
 from jaxrl.types import AgentState
+from train.programs import keys_of
 from train.records import finite_or_null, write_whole
+from train.settings import Config, Training
 
 
 class Played(NamedTuple):
@@ -22,6 +25,22 @@ class Played(NamedTuple):
     episodes: list[Episodes]  # NumPy arrays [N, G], for each agent
     compile_seconds: float
     seconds: float
+
+
+def evaluate_run(
+    training: Training, settings: Config, directory: Path, state: TrainState
+) -> dict[str, Any]:
+    """Plays the games of every seed in `state`, always the same ones, and writes `eval.json`."""
+    keys = [keys_of(seed)[1] for seed in settings.seeds]
+    played = play(training.evaluate, agents_of(state.agent, settings.num_seeds), keys)
+    return write_evaluation(directory, settings.seeds, played, training.score)
+
+
+def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:
+    """The agent of each seed, from the state of a run."""
+    if num_seeds == 1:
+        return [agent_state]
+    return [jax.tree.map(lambda x, s=s: x[s], agent_state) for s in range(num_seeds)]
 
 
 def play(

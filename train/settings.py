@@ -32,7 +32,19 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True)
 class Config:
-    """How long, how often and where."""
+    """How long, how often and where.
+
+    A chunk of updates is one call of a compiled program: progress, rows of the record, signals and
+    checkpoints come between two of them. Its length is given in steps, never in seconds, for a run
+    must not depend on the clock.
+
+    `on_nonfinite` says what follows where parameters or metrics are NaN or infinite after an
+    update. `raise` stops the run; its checkpoints stay. `skip` takes back what the update learnt
+    and plays on, at the price of a second copy of the agent's state, replay included; it stops
+    where a seed loses a whole chunk. `restore` returns all seeds to the newest checkpoint and goes
+    on from there with other random numbers, three times at most before it stops. The checkpoint
+    that an interruption leaves is one, too: there alone a run may depend on being stopped.
+    """
 
     seed: int = 0
     """Root of all random numbers; a run repeats exactly with the same seed."""
@@ -43,16 +55,15 @@ class Config:
     max_episodes: int | None = None
     """Stop after the chunk in which every seed has finished this many episodes; None: never."""
     chunk_transitions: int = 200_000
-    """Environment steps per seed between two rows of the record, rounded to whole updates. Progress
-    and signals wait for the end of a chunk: choose it to last a few seconds at most."""
+    """Environment steps per seed between two rows of the record; let them take a few seconds."""
     checkpoint_every: int = 20
     """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
     on_nonfinite: Literal["raise", "skip", "restore"] = "raise"
-    """When parameters or metrics become NaN or infinite. raise: stop; the checkpoints stay. skip:
-    undo what that update learnt and play on (takes a second copy of the agent's state, replay
-    included). restore: return to the newest checkpoint with new random numbers, at most 3 times."""
+    """NaN or infinity learnt: stop, undo that update, or return to the newest checkpoint."""
     evaluation_games: int = 1_000
     """Complete games per seed, played for the score at the end; 0: no evaluation."""
+    evaluation_greedy: bool = True
+    """Play them with the agent's best guess, not with the exploration it learns with."""
     directory: str = ""
     """Run directory to create; empty: runs/NAME-DATE-TIME."""
     resume: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="DIR")] = ""
@@ -100,6 +111,7 @@ MAY_CHANGE = frozenset(
         "run.checkpoint_every",
         "run.on_nonfinite",
         "run.evaluation_games",
+        "run.evaluation_greedy",
         "run.directory",
         "run.resume",
     }

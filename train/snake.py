@@ -9,8 +9,10 @@ from flax import linen as nn
 
 from envs.snake.env import Params, Snake
 from envs.snake.rewards import Rewards
-from jaxrl import evaluate, loop
+from jaxrl import evaluate
 from jaxrl.agents import dqn, ppo
+from jaxrl.loop import Config as LoopConfig
+from jaxrl.loop import make_loop
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
@@ -39,59 +41,71 @@ class Game:
 
 @dataclass(frozen=True)
 class Network:
-    """The function approximator; for `planes` two convolutions come first."""
+    """Dense layers; for `planes` two convolutions come first."""
 
     hidden: tuple[int, ...] = (128, 128)
     """Width of each hidden layer."""
     dueling: bool = False
-    """DQN only: estimate the value of a state and the advantages of actions apart."""
+    """Estimate the value of a state and the advantages of actions apart; with DQN."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """An agent learns Snake."""
+    """What every preset has."""
 
     env: Game = Game()
-    agent: ppo.Config | dqn.Config = ppo.Config(discount=0.995)
-    anneal: bool = True
-    """PPO only: learning rate and entropy weight fall to zero over the budget."""
     network: Network = Network()
-    loop: loop.Config = loop.Config(num_envs=512, num_steps=64)
+    loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: settings.Config = field(
         default_factory=lambda: settings.Config(total_transitions=20_000_000)
     )
 
 
+@dataclass(frozen=True)
+class PPO(Config):
+    """Learns Snake by proximal policy optimisation."""
+
+    agent: ppo.Config = ppo.Config(discount=0.995)
+    anneal: bool = True
+    """Let learning rate and entropy weight fall to zero over the budget."""
+
+
+@dataclass(frozen=True)
+class DQN(Config):
+    """Learns Snake by deep Q-learning, with the sizes of the 256-game system."""
+
+    agent: dqn.Config = dqn.Config()
+
+
 PRESETS = {
-    "ppo": Config(),
-    "dqn": Config(
+    "ppo": PPO(),
+    "dqn": DQN(
         env=Game(observation="flood"),
-        agent=dqn.Config(),
-        loop=loop.Config(num_envs=256, num_steps=1),
+        loop=LoopConfig(num_envs=256, num_steps=1),
         run=settings.Config(total_transitions=2_000_000, max_episodes=5_000),
     ),
 }
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: PPO | DQN) -> settings.Training:
     """Raises ValueError, in one line, for what does not fit together."""
     env, params, agent = make_parts(config)
     _, _, player = make_parts(config, greedy=config.run.evaluation_greedy)
     games = config.run.evaluation_games
-    training_loop = loop.make_loop(env, params, agent, config.loop)
+    loop = make_loop(env, params, agent, config.loop)
     return settings.Training(
-        init=training_loop.init,
-        update=training_loop.update,
+        init=loop.init,
+        update=loop.update,
         evaluate=lambda state, key: evaluate.evaluate(
             env, params, player, state, key, games, 1, config.env.max_steps_in_episode
         ),
         transitions_per_update=transitions_per_update(config),
         score="score",
-        budget_shapes_learning=config.anneal and isinstance(config.agent, ppo.Config),
+        budget_shapes_learning=isinstance(config, PPO) and config.anneal,
     )
 
 
-def make_parts(config: Config, greedy: bool = False):
+def make_parts(config: PPO | DQN, greedy: bool = False):
     """The environment, its parameters and the agent of a configuration."""
     check(config)
     game = config.env
@@ -100,21 +114,22 @@ def make_parts(config: Config, greedy: bool = False):
     torso = MLP(config.network.hidden)
     if game.observation == "planes":
         torso = nn.Sequential((Conv(), torso))
-    if isinstance(config.agent, dqn.Config):
+    if isinstance(config, DQN):
         network = QNetwork(torso, env.num_actions, dueling=config.network.dueling)
         return env, params, dqn.make(network, config.agent, greedy, config.loop.num_envs)
-    updates = config.run.total_updates(transitions_per_update(config))
-    settings_ = (
-        config.agent.replace(anneal_updates=float(updates)) if config.anneal else config.agent
-    )
-    return env, params, ppo.make(ActorCritic(torso, env.num_actions), settings_, greedy)
+    agent_config = config.agent
+    if config.anneal:
+        updates = config.run.total_updates(transitions_per_update(config))
+        agent_config = agent_config.replace(anneal_updates=float(updates))
+    network = ActorCritic(torso, env.num_actions)
+    return env, params, ppo.make(network, agent_config, greedy)
 
 
 def transitions_per_update(config: Config) -> int:
     return config.loop.num_envs * config.loop.num_steps
 
 
-def check(config: Config) -> None:
+def check(config: PPO | DQN) -> None:
     """Refuses what would only show after compilation, or never."""
     rate = config.agent.learning_rate
     if not (math.isfinite(rate) and rate > 0):

@@ -2,9 +2,8 @@
 
 import random
 
-import numpy as np
-
-from tests.envs.snake_oracle import STEPS, Cell, Game, Rules, neighbours
+from tests.envs.snake_oracle import STEPS, Cell, Game, Rules, classic_body, neighbours
+from tests.envs.snake_policies import greedy
 
 
 def self_avoiding_walk(rows: int, cols: int, length: int, rng: random.Random) -> list[Cell]:
@@ -67,7 +66,14 @@ def random_game(rows: int, cols: int, rules: Rules, rng: random.Random) -> Game:
     return game
 
 
-def random_occupancy(rows: int, cols: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """`[count, rows, cols]` bool: scattered obstacles, from none to all cells."""
-    density = rng.uniform(size=(count, 1, 1))
-    return rng.uniform(size=(count, rows, cols)) < density
+def played_game(rows: int, cols: int, rules: Rules, rng: random.Random) -> Game:
+    """A game that was greedy for the food for a while; dead, alive or full."""
+    body = classic_body(rows, cols)
+    game = Game(rows, cols, body, heading_of(body), None, rules)
+    game.food = rng.choice(game.free_cells())
+    for _ in range(rng.randint(0, 6 * max(rows, cols))):
+        free = [cell for cell in game.free_cells() if cell != game.food]
+        report = game.step(greedy(game, rng), rng.choice(free) if free else None)
+        if report.terminated or report.truncated:
+            break
+    return game

@@ -7,7 +7,7 @@ on a free cell is checked as it is eaten for, like everything else, on every ste
 import random
 from collections import Counter
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -16,8 +16,9 @@ import numpy as np
 from envs.snake import rules as fast_rules
 from envs.snake.env import Params, Snake
 from tests.envs import snake_oracle as oracle
-from tests.envs.snake_oracle import FORWARD, TURNS, Cell, Game
+from tests.envs.snake_oracle import TURNS, Cell, Game
 from tests.envs.snake_oracle_views import observe
+from tests.envs.snake_policies import at_random
 
 Policy = Callable[[Game, random.Random], int]  # a relative move
 
@@ -35,7 +36,7 @@ class Snapshot(NamedTuple):
     food: Any
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled(env: Snake):
     """`begin(keys [N], params)` and `advance(keys [N], state, action [N], params)`, jitted."""
 
@@ -61,8 +62,8 @@ def duel(
     params: Params,
     rules: oracle.Rules,
     policy: Policy,
-    num_games: int,
     num_steps: int,
+    num_games: int = 64,
     seed: int = 0,
     look_every: int = 10,
 ) -> Counter:
@@ -207,52 +208,3 @@ def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell]) -> 
         tally["into the tail's cell"] += game.head == old_tail
         if report.cause:
             tally[report.cause] += 1
-
-
-# Ways to play
-
-
-def at_random(game: Game, rng: random.Random) -> int:
-    return rng.choice(list(TURNS))
-
-
-def safe_turns(game: Game) -> list[int]:
-    return [turn for turn in TURNS if not game.blocked(game.candidate(turn))]
-
-
-def greedy(game: Game, rng: random.Random) -> int:
-    """The safe move that comes nearest to the food; ties by chance."""
-    if game.food is None:
-        return FORWARD
-    row, col = game.food
-    distance = lambda turn: sum(
-        abs(a - b) for a, b in zip(game.candidate(turn), (row, col), strict=True)
-    )
-    return min(safe_turns(game), key=lambda turn: (distance(turn), rng.random()), default=FORWARD)
-
-
-def idle(game: Game, rng: random.Random) -> int:
-    """Any safe move that does not eat, as long as there is one."""
-    safe = safe_turns(game)
-    hungry = [turn for turn in safe if game.candidate(turn) != game.food]
-    return rng.choice(hungry or safe or [FORWARD])
-
-
-def round_and_round(game: Game, rng: random.Random) -> int:
-    """Follows a cycle through all cells, which fills the board in the end."""
-    onwards = cycle(game.rows, game.cols)[game.head]
-    safe = safe_turns(game)
-    ahead = [turn for turn in safe if game.candidate(turn) == onwards]
-    return (ahead or safe or [FORWARD])[0]
-
-
-@lru_cache(maxsize=None)
-def cycle(rows: int, cols: int) -> dict[Cell, Cell]:
-    """The next cell of a Hamiltonian cycle: back and forth beside a lane that leads home."""
-    if rows % 2:
-        return {(r, c): (n, m) for (c, r), (m, n) in cycle(cols, rows).items()}
-    path = [
-        (row, col if row % 2 == 0 else cols - col) for row in range(rows) for col in range(1, cols)
-    ]
-    path += [(row, 0) for row in reversed(range(rows))]
-    return dict(zip(path, path[1:] + path[:1], strict=True))

@@ -29,7 +29,7 @@ def danger(game: Game) -> list[float]:
 
 
 def space(game: Game) -> list[float]:
-    """Reached cells over free cells (at least 1, which a full board is taken to have), at most 1."""
+    """Reached cells over free cells, at most 1; a full board counts as having one free cell."""
     free = max(game.size - len(game.body), 1)
     return [min(1.0, len(component(game, turn)) / free) for turn in TURNS]
 

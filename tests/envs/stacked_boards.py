@@ -1,12 +1,14 @@
 """Many boards at once, as NumPy arrays, in the layout of the fast game and back."""
 
+from typing import Any
+
 import numpy as np
 
 from envs.snake.rules import State
 from tests.envs.snake_oracle import STEPS, Game, order
 
 
-def pack(cells: np.ndarray) -> tuple[np.ndarray, ...]:
+def pack(cells: np.ndarray) -> tuple[Any, ...]:
     """`[N, rows, cols]` bool to words `[N]` of uint32, with an empty guard after each row."""
     count, rows, cols = cells.shape
     num_words = -(-rows * (cols + 1) // 32)

@@ -173,10 +173,10 @@ def test_selective_and_enhanced_by_eye():
 
 def test_tail_by_eye():
     game = oracle.parse(CORNER, DOWN)
-    expected = [0, 1, 1] + [1, 0, 0] + [1, 0, 0] + [1, 0, 0]
+    expected = [0, 1, 1, 1, 0, 0, 1, 0, 0, 1, 0, 0]
     # Heading down, right is to the west: food 3 columns east is 3 to the left.
-    expected += [0, -3 / 3, 1 / 3, -1 / 3] + [0, 0, 0, 1] + [1, 0, 0, 1]
-    expected += [2 / 3, 3 / 3, 0 / 3] + [5 / 16]
+    expected += [0, -3 / 3, 1 / 3, -1 / 3, 0, 0, 0, 1, 1, 0, 0, 1]
+    expected += [2 / 3, 3 / 3, 0 / 3, 5 / 16]
     np.testing.assert_allclose(observe(game, "tail"), expected)
 
 

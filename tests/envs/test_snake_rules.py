@@ -4,6 +4,8 @@ The environment is played through its public `step`, resets included, and shows 
 that the state in which each game ended is compared as well.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +18,8 @@ from envs.snake.env import Params, Snake
 from envs.snake.rewards import Rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules
 from tests.envs import snake_oracle as oracle
-from tests.envs.snake_duel import at_random, duel, greedy, idle, round_and_round
+from tests.envs.snake_duel import duel
+from tests.envs.snake_policies import at_random, greedy, idle, round_and_round
 
 # Weights that tell every event from every other.
 WEIGHTS = Rewards(step=-0.013, food=3.0, death=-7.0, win=11.0, shaping=0.4, timeout=-0.9)
@@ -43,14 +46,14 @@ def test_the_two_sets_of_rules():
 
 def test_random_games_under_classic_rules():
     env = Snake(10, 10, "planes")
-    seen = duel(env, env.default_params, oracle.CLASSIC, at_random, 128, num_steps=300)
-    assert seen["games"] > 1500
+    seen = duel(env, env.default_params, oracle.CLASSIC, at_random, num_steps=800)
+    assert seen["games"] > 2000
     assert min(seen["death_wall"], seen["death_self"], seen["meals"]) > 50
 
 
 def test_greedy_games_under_classic_rules():
     env = Snake(10, 10, "planes")
-    seen = duel(env, env.default_params, oracle.CLASSIC, greedy, 128, num_steps=300)
+    seen = duel(env, env.default_params, oracle.CLASSIC, greedy, num_steps=400)
     assert seen["longest"] > 30
     assert seen["entrapped"] > 100
 
@@ -58,7 +61,7 @@ def test_greedy_games_under_classic_rules():
 def test_full_boards_under_classic_rules():
     """The last meal ends nothing: the game goes on without food until the next move kills."""
     env = Snake(6, 6, "planes")
-    seen = duel(env, env.default_params, oracle.CLASSIC, round_and_round, 48, num_steps=700)
+    seen = duel(env, env.default_params, oracle.CLASSIC, round_and_round, num_steps=700)
     assert min(seen["full boards"], seen["entrapped"]) > 40
     assert (seen["longest"], seen["wins"]) == (36, 0)
 
@@ -66,11 +69,11 @@ def test_full_boards_under_classic_rules():
 def test_the_time_limit_under_classic_rules():
     """Also where the last step of the clock eats, or kills, which is then both."""
     env = Snake(6, 6, "planes")
-    for limit, policy, least in ((4, at_random, 50), (57, greedy, 1)):
-        params = env.default_params.replace(max_steps_in_episode=limit)
+    for limit, policy, least in ((4, at_random, 20), (57, greedy, 0)):
+        params = replace(env.default_params, max_steps_in_episode=limit)
         rules = oracle.Rules(max_steps=limit)
-        seen = duel(env, params, rules, policy, 128, num_steps=120)
-        assert seen["truncated"] > 100
+        seen = duel(env, params, rules, policy, num_steps=120)
+        assert seen["truncated"] > 60
         assert seen["both"] >= least
         assert seen["fed by the clock"] >= least
 
@@ -79,64 +82,63 @@ def test_the_time_limit_under_classic_rules():
 def modern():
     """Rules under which hunger kills, on a small board."""
     env = Snake(6, 6, "planes", Rules(False, True, True, "terminate"))
-    params = env.default_params.replace(rewards=WEIGHTS)
+    params = replace(env.default_params, rewards=WEIGHTS)
     return env, params, oracle.Rules(False, True, "terminate", max_steps=100_000)
 
 
 def test_full_boards_win_under_modern_rules(modern):
-    seen = duel(*modern, round_and_round, 48, num_steps=700)
+    seen = duel(*modern, round_and_round, num_steps=700)
     assert seen["wins"] > 40
     assert (seen["wins"], seen["longest"]) == (seen["full boards"], 36)
 
 
 def test_greedy_games_under_modern_rules(modern):
-    seen = duel(*modern, greedy, 64, num_steps=250)
+    seen = duel(*modern, greedy, num_steps=250)
     assert seen["longest"] > 25
     assert seen["into the tail's cell"] > 100
 
 
 def test_starving_under_modern_rules(modern):
-    seen = duel(*modern, idle, 48, num_steps=250)
+    seen = duel(*modern, idle, num_steps=250)
     assert seen["starved"] > 40
     assert seen["truncated"] == 0
-    hungrier = modern[1].replace(starvation_base=0, starvation_per_cell=20)
+    hungrier = replace(modern[1], starvation_base=0, starvation_per_cell=20)
     rules = oracle.Rules(False, True, "terminate", 100_000, 0, 20)
-    assert duel(modern[0], hungrier, rules, greedy, 64, num_steps=150)["steps"] > 0
+    assert duel(modern[0], hungrier, rules, greedy, num_steps=150)["steps"] > 0
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(4, 7), (20, 5)])
-def test_absolute_actions_and_starving_as_truncation(rows, cols):
-    """Random play asks for reversals, a quarter of the time."""
-    env = Snake(rows, cols, "planes", Rules(False, True, True, "truncate"), actions="absolute")
+def test_absolute_actions_and_starving_as_truncation():
+    """Random play asks for a reversal a quarter of the time."""
+    env = Snake(4, 7, "planes", Rules(False, True, True, "truncate"), actions="absolute")
     params = Params(max_steps_in_episode=400, rewards=WEIGHTS)
     rules = oracle.Rules(False, True, "truncate", max_steps=400)
-    seen = duel(env, params, rules, at_random, 96, num_steps=100)
+    seen = duel(env, params, rules, at_random, num_steps=150)
     assert seen["games"] > 800
-    seen = duel(env, params, rules, idle, 32, num_steps=250)
+    seen = duel(env, params, rules, idle, num_steps=250)
     assert min(seen["starved"], seen["truncated"]) > 10
-    assert duel(env, params, rules, greedy, 32, num_steps=250)["meals"] > 300
+    assert duel(env, params, rules, greedy, num_steps=200)["meals"] > 300
 
 
 def test_rules_can_be_mixed():
     env = Snake(4, 4, "planes", Rules(True, True, True, "truncate"), actions="absolute")
     params = Params(max_steps_in_episode=1000, rewards=WEIGHTS)
     rules = oracle.Rules(True, True, "truncate")
-    seen = duel(env, params, rules, round_and_round, 48, num_steps=200)
+    seen = duel(env, params, rules, round_and_round, num_steps=200)
     assert seen["wins"] > 50
 
 
 def test_a_large_board():
-    env = Snake(20, 20, "planes", "modern")
+    env = Snake(20, 17, "planes", "modern")
     rules = oracle.Rules(False, True, "terminate", max_steps=100_000)
-    params = env.default_params.replace(rewards=WEIGHTS)
-    assert duel(env, params, rules, greedy, 16, num_steps=500)["longest"] > 35
+    params = replace(env.default_params, rewards=WEIGHTS)
+    assert duel(env, params, rules, greedy, num_steps=400)["longest"] > 35
 
 
 def test_a_wrong_rule_does_not_go_unnoticed():
     env = Snake(6, 6, "planes", Rules(False, True, True, "terminate"))
     wrong = oracle.Rules(True, True, "terminate", max_steps=100_000)
     with pytest.raises(AssertionError, match=" differs in "):
-        duel(env, env.default_params, wrong, greedy, 64, num_steps=100)
+        duel(env, env.default_params, wrong, greedy, num_steps=100)
 
 
 # Chance

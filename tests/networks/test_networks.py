@@ -93,7 +93,10 @@ def test_one_at_a_time_is_the_same_as_a_batch(network, shape, count):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("network", "shape"), [(MLP((8,)), (D,)), (Conv((3,)), BOARD)])
+@pytest.mark.parametrize(
+    ("network", "shape"),
+    [(MLP((8,)), (D,)), (MLP(()), (D,)), (Conv((3,)), BOARD), (Conv(()), BOARD)],
+)
 def test_observations_of_any_type_are_computed_with_as_float32(network, shape):
     params = any_params(network, shape)
     obs = np.random.default_rng(2).integers(0, 2, shape)

@@ -28,7 +28,7 @@ class Walk:
 
     def step(self, key, state, action, params):
         noise_key, reset_key = jax.random.split(key)
-        position = state[0] + action + jax.random.normal(noise_key)
+        position = state[0] + action + jax.random.uniform(noise_key, minval=-2.0, maxval=2.0)
         after = (position, state[1] + 1)
         terminated, truncated = jnp.abs(position) > 4, after[1] >= 20
         obs = jnp.stack([position, after[1].astype(float)])
@@ -56,7 +56,7 @@ class AgentConfig:
 class Config:
     """Trains nothing of use."""
 
-    agent: AgentConfig = AgentConfig()
+    agent: AgentConfig = field(default_factory=AgentConfig)
     run: settings.Config = field(
         default_factory=lambda: settings.Config(
             total_transitions=20 * PER_UPDATE,
@@ -81,20 +81,20 @@ def make_agent(config: AgentConfig) -> Agent:
 
     def act(state, memory, obs, key):
         policy = jnp.tanh(obs @ state.params["w"] + state.params["b"])
-        return policy + 0.1 * jax.random.normal(key) + 0.01 * memory, memory + 1, ()
+        return policy + 0.1 * jax.random.uniform(key) + 0.01 * memory, memory + 1, ()
 
     def update(state, rollout, key):
-        sample_key, bits_key = jax.random.split(key)
         start = (state.updates % config.replay) * NUM_STEPS
         replay = jax.lax.dynamic_update_slice(state.replay, rollout.reward, (start, 0))
-        row = jax.random.randint(sample_key, (), 0, replay.shape[0])
-        bits = (jax.random.bits(bits_key) >> 8).astype(jnp.float32)  # exact: 24 bits
+        bits = jax.random.bits(key) >> 8  # 24 of them are exact in float32
+        row = bits % replay.shape[0]
 
         def loss_of(params):
             return jnp.mean((rollout.obs @ params["w"] + params["b"] - replay[row].mean()) ** 2)
 
         loss, grad = jax.value_and_grad(loss_of)(state.params)
         idle = jax.lax.fori_loop(0, config.burn, lambda _, x: jnp.cos(x), loss)
+        bits = bits.astype(jnp.float32)
         poisoned = (bits == config.poison) | (config.poison == jnp.inf)
         loss = jnp.where(poisoned, jnp.nan, loss + 0 * idle)
         rate = jnp.where(poisoned, jnp.nan, config.learning_rate)
@@ -121,7 +121,7 @@ def make_training(config: Config) -> settings.Training:
 
 PRESETS = {
     "plain": Config(),
-    "slow": Config(agent=AgentConfig(burn=20_000)),
+    "slow": Config(agent=AgentConfig(burn=1_000_000)),
     "endless": Config(agent=AgentConfig(burn=2_000_000_000)),
 }
 

@@ -1,0 +1,172 @@
+"""`env_checker(env)`: does an environment keep gymnax's contract? For ours and for yours."""
+
+import copy
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+NUM_ENVS, NUM_STEPS = 3, 64
+
+
+class ContractError(AssertionError):
+    """An environment that breaks the contract; the message says how, in one line."""
+
+
+def env_checker(env: Any, params: Any = None, seed: int = 0) -> None:
+    """Plays an environment at random and raises ContractError at the first broken promise.
+
+    Promises checked: `reset` and `step` agree in structure, shapes and dtypes; `step` returns six
+    values with scalar reward and flags; `info` keeps its structure and always has
+    `final_observation`; observations are finite and inside `observation_space`; everything runs
+    under jit, vmap and scan, the same key gives the same step, and other numbers in `params` do not
+    compile again; the time limit truncates on its very step; two copies of the environment are
+    equal and hash alike.
+    """
+    params = env.default_params if params is None else params
+    reset_key, step_key, scan_key = jax.random.split(jax.random.key(seed), 3)
+    obs, state = env.reset(reset_key, params)
+    check_step(env, params, obs, state, step_key)
+    states, rollout = play_at_random(env, params, scan_key)
+    check_same_structure("state after a scan", jax.tree.map(lambda x: x[0], states), state)
+    check_observations(env, params, obs, rollout)
+    check_time_limit(env, params)
+    check_equality(env)
+
+
+def check_step(env: Any, params: Any, obs: Any, state: Any, key: jax.Array) -> None:
+    """One jitted step against the reset, and against itself."""
+    action_key, key = jax.random.split(key)
+    action = env.action_space(params).sample(action_key)
+    key_data = jax.random.key_data(key)
+    step = lambda: env.step(jax.random.wrap_key_data(key_data), state, action, params)
+    result = step()
+    require(len(result) == 6, f"step returns {len(result)} values; expected 6")
+    next_obs, next_state, reward, terminated, truncated, info = result
+    check_same_structure("observation", next_obs, obs)
+    check_same_structure("state", next_state, state)
+    require(jnp.shape(reward) == (), f"reward has shape {jnp.shape(reward)}; expected a scalar")
+    for name, flag in (("terminated", terminated), ("truncated", truncated)):
+        is_flag = jnp.shape(flag) == () and jnp.asarray(flag).dtype == bool
+        require(is_flag, f"{name} is {jax.typeof(flag)}; expected a bool scalar")
+    require("final_observation" in info, "info has no final_observation")
+    check_same_structure("info['final_observation']", info["final_observation"], obs)
+    for measure, value in info.get("outcome", {}).items():
+        require(jnp.shape(value) == (), f"info['outcome'][{measure!r}] is not a scalar")
+    require(tree_equal(result, step()), "the same key, state and action gave two different steps")
+
+
+def play_at_random(env: Any, params: Any, key: jax.Array) -> tuple[Any, Any]:
+    """`NUM_STEPS` random steps of `NUM_ENVS` environments: vmap inside scan inside jit.
+
+    Played twice, with other numbers in `params` the second time, which must not compile again.
+    """
+    traces = 0
+
+    @jax.jit
+    def play(key, params):
+        nonlocal traces
+        traces += 1
+        reset_key, key = jax.random.split(key)
+        keys = jax.random.split(reset_key, NUM_ENVS)
+        _, state = jax.vmap(env.reset, in_axes=(0, None))(keys, params)
+
+        def step(carry, _):
+            return random_step(env, params, *carry)
+
+        (_, state), rollout = jax.lax.scan(step, (key, state), length=NUM_STEPS)
+        return state, rollout
+
+    key, other_key = jax.random.split(key)
+    numbers = jax.tree.map(jnp.asarray, params)
+    other = jax.tree.map(lambda x: (x * 1.01 + 1e-3).astype(x.dtype), numbers)
+    try:
+        played = play(key, numbers)
+    except TypeError as error:
+        reason = " ".join(str(error).split())
+        raise ContractError(f"step cannot be scanned: {reason}") from error
+    play(other_key, other)
+    require(traces == 1, "other numbers in params compiled the environment again")
+    return played
+
+
+def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any, Any]:
+    """One step of all environments; what was seen comes beside the carry of a scan."""
+    key, action_key, env_key = jax.random.split(key, 3)
+    sample = env.action_space(params).sample
+    action = jax.vmap(sample)(jax.random.split(action_key, NUM_ENVS))
+    obs, state, reward, terminated, truncated, info = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
+        jax.random.split(env_key, NUM_ENVS), state, action, params
+    )
+    return (key, state), (obs, reward, terminated, truncated, info["final_observation"])
+
+
+def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
+    """All that was seen is finite and inside the space; between resets the story is unbroken."""
+    seen, reward, terminated, truncated, final = jax.tree.map(np.asarray, rollout)
+    require(np.all(np.isfinite(reward)), "a reward is not finite")
+    done = terminated | truncated
+    for shown, ended in zip(jax.tree.leaves(seen), jax.tree.leaves(final), strict=True):
+        if np.issubdtype(shown.dtype, np.inexact):
+            is_finite = np.all(np.isfinite(shown)) and np.all(np.isfinite(ended))
+            require(bool(is_finite), "an observation is not finite")
+        require(
+            np.array_equal(shown[~done], ended[~done]),
+            "final_observation differs from the observation although the episode goes on",
+        )
+    contains = jax.vmap(jax.vmap(env.observation_space(params).contains))
+    inside = np.asarray(contains(jax.tree.map(jnp.asarray, seen)))
+    require(bool(inside.all()), "an observation is outside observation_space")
+
+
+def check_time_limit(env: Any, params: Any) -> None:
+    """With a limit of one step, the first step truncates, and is not called a death for it."""
+    if not hasattr(params, "max_steps_in_episode"):
+        return
+    short = params.replace(max_steps_in_episode=1)
+    for seed in range(8):
+        reset_key, key, action_key = jax.random.split(jax.random.key(seed), 3)
+        _, state = env.reset(reset_key, params)
+        action = env.action_space(params).sample(action_key)
+        data = jax.random.key_data(key)
+        _, _, _, died, cut, _ = env.step(jax.random.wrap_key_data(data), state, action, short)
+        _, _, _, dies, _, _ = env.step(jax.random.wrap_key_data(data), state, action, params)
+        require(bool(cut), "the first step with max_steps_in_episode=1 did not truncate")
+        require(bool(died) == bool(dies), "the time limit changed `terminated`")
+
+
+def check_equality(env: Any) -> None:
+    """`step` is jitted with the environment as a static argument: equal ones must share it."""
+    twin = copy.copy(env)
+    alike = twin == env and hash(twin) == hash(env)
+    require(alike, "two copies of the environment are not equal, so each would compile anew")
+
+
+def check_same_structure(what: str, found: Any, expected: Any) -> None:
+    """Both trees have the same leaves, shapes and dtypes; scan and auto-reset need it."""
+    same = jax.tree.structure(found) == jax.tree.structure(expected)
+    require(same, f"{what} has another structure after step than after reset")
+    for (path, a), b in zip(
+        jax.tree_util.tree_leaves_with_path(found), jax.tree.leaves(expected), strict=True
+    ):
+        a, b = jnp.asarray(a), jnp.asarray(b)
+        name = f"{what}{jax.tree_util.keystr(path)}"
+        after, before = f"{a.dtype}{list(a.shape)}", f"{b.dtype}{list(b.shape)}"
+        require(after == before, f"{name} is {after} after step, but {before} after reset")
+
+
+def tree_equal(a: Any, b: Any) -> bool:
+    """Bit for bit, nan equal to nan."""
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    raw = lambda x: np.asarray(jax.random.key_data(x) if is_key(x) else x)
+    return all(raw(x).tobytes() == raw(y).tobytes() for x, y in pairs)
+
+
+def is_key(x: Any) -> bool:
+    return jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ContractError(message)

@@ -1,0 +1,95 @@
+"""Animated GIFs, written frame by frame: a film of any length needs the memory of two frames.
+
+Pillow's own writer holds all frames at once and repeats the colour table with each. Here each frame
+stores what changed, with Pillow compressing it, and all share one table.
+"""
+
+import io
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+MAX_COLOURS = 255  # the last of 256 indices means "as before"
+EXTENSION, IMAGE, END = b"\x21", b"\x2c", b"\x3b"  # what a block of the file starts with
+KEEP_AND_HIDE = 0b101  # leave the frame standing (disposal 1 << 2); one index is transparent
+
+
+def write(
+    path: str | Path, frames: Iterable[tuple[np.ndarray, float]], colours: np.ndarray
+) -> None:
+    """Writes a GIF that repeats for ever; `path` appears only once all of it is there.
+
+    `frames` are pairs of colour indices, uint8 `[H, W]`, and the seconds they are shown, of which
+    the format keeps hundredths; `colours` is uint8 `[K, 3]`, with K at most 255.
+    """
+    if len(colours) > MAX_COLOURS:
+        raise ValueError(f"{len(colours)} colours do not fit a GIF; give at most {MAX_COLOURS}")
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            for block in _blocks(frames, colours):
+                file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _blocks(frames: Iterable[tuple[np.ndarray, float]], colours: np.ndarray) -> Iterator[bytes]:
+    """What stands in the file, piece by piece."""
+    before = None
+    for pixels, seconds in frames:
+        if before is None:
+            yield _header(pixels, colours)
+        yield _frame(pixels, before, seconds, hidden=len(colours))
+        before = pixels
+    if before is None:
+        raise ValueError("a film needs at least one frame")
+    yield END
+
+
+def _header(pixels: np.ndarray, colours: np.ndarray) -> bytes:
+    """Size, colour table, and the extension that makes viewers start again at the end."""
+    bits = max(1, len(colours).bit_length())  # 2**bits > K leaves room for the hidden index
+    table = np.asarray(colours, np.uint8).tobytes().ljust(3 * 2**bits, b"\0")
+    height, width = pixels.shape
+    size = struct.pack("<HHBBB", width, height, 0x80 | (bits - 1) << 4 | (bits - 1), 0, 0)
+    repeat = EXTENSION + b"\xff\x0bNETSCAPE2.0\x03\x01" + struct.pack("<H", 0) + b"\0"
+    return b"GIF89a" + size + table + repeat
+
+
+def _frame(pixels: np.ndarray, before: np.ndarray | None, seconds: float, hidden: int) -> bytes:
+    """One frame: the smallest box around what changed, the rest of it hidden."""
+    top, left, (bottom, right) = 0, 0, pixels.shape
+    if before is not None:
+        changed = pixels != before
+        rows, cols = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
+        if rows.size:
+            top, bottom, left, right = rows[0], rows[-1] + 1, cols[0], cols[-1] + 1
+        else:  # a frame must have a pixel
+            bottom, right = 1, 1
+        pixels = np.where(changed, pixels, np.uint8(hidden))[top:bottom, left:right]
+    hundredths = round(100 * seconds)
+    control = struct.pack("<BBBHBB", 0xF9, 4, KEEP_AND_HIDE, hundredths, hidden, 0)
+    box = struct.pack("<HHHHB", left, top, right - left, bottom - top, 0)
+    return EXTENSION + control + IMAGE + box + _compressed(pixels)
+
+
+def _compressed(pixels: np.ndarray) -> bytes:
+    """The image data (LZW) of one frame, cut out of a GIF of that frame alone."""
+    buffer = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "GIF", optimize=False, interlace=0)
+    data = buffer.getvalue()
+    start = 13 + (3 << (data[10] & 7) + 1 if data[10] & 0x80 else 0)  # behind the colour table
+    while data[start : start + 1] == EXTENSION:
+        start += 2
+        while data[start]:
+            start += data[start] + 1
+        start += 1
+    return data[start + 10 : -1]  # without the box before it and the end behind it

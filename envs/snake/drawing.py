@@ -1,0 +1,218 @@
+"""Pictures of a game of Snake: one position, a film of a whole game, a strip of positions."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from envs import gif
+from envs.snake import rules, tiles
+from envs.snake.bitboard import Board
+from envs.snake.rules import State
+
+LONGER_SIDE, NARROWEST = 400, 280  # pixels: of the board, and of the caption above it
+STRIP, MARGIN = 38, 8  # pixels above the board and around it
+SMOOTH, BANDED = 64, 9  # colours along the body: in a picture; in a film, of whose size they decide
+GIF_COLOURS = 96
+HOLD = 2.0  # seconds that a film shows its last position
+CHUNK = 256  # positions whose bodies are followed at once
+
+
+class Look(NamedTuple):
+    """Colours that differ in lightness, too, for the colour-blind; the caption says the word."""
+
+    frame: str
+    snake: tiles.Colours
+    alive: bool = True
+
+
+OCEAN = ("#12357f", "#1d7fb5", "#7cc9c0")
+ASHES = ("#4a4a4a", "#858585", "#bdbdbd")
+GOLD = ("#a86b00", "#dc9a00", "#f2cf63")
+LOOKS = {
+    "": Look("#233140", OCEAN),
+    "time up": Look("#5d6b78", OCEAN),
+    "crashed": Look("#b8400e", ASHES, alive=False),
+    "starved": Look("#b8400e", ASHES, alive=False),
+    "board full": Look("#8a5f00", GOLD),
+}
+"""What a game looks like that has ended so; "" while it goes on."""
+
+
+def draw(board: Board, state: State, title: str = "", ending: str | None = None) -> Image.Image:
+    """The picture of one game; `ending` is one of `LOOKS`, by default whether the board is full."""
+    states = jax.tree.map(lambda x: np.asarray(x)[None], state)
+    return _Game(board, states, ending).picture(0, title)
+
+
+def film(
+    board: Board,
+    states: State,
+    path: str | Path,
+    fps: float = 20.0,
+    captions: Sequence[str] = (),
+    ending: str | None = None,
+) -> None:
+    """Writes the GIF of a game: `states` are NumPy arrays `[S, ...]`, the first axis being time.
+
+    `captions` are S strings, one for each position, or none. `ending`, one of `LOOKS`, is how the
+    last position looks; by default, a head that did not move in the last step has crashed.
+    """
+    game = _Game(board, states, ending)
+    if not 1 <= fps <= 50:
+        raise ValueError(f"fps is {fps}; viewers of GIFs play 1 to 50 frames a second")
+    if captions and len(captions) != game.count:
+        raise ValueError(f"{len(captions)} captions for {game.count} positions; give one for each")
+    colours = _commonest_colours([game.picture(i, levels=BANDED) for i in _spread(game.count, 12)])
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(colours.tobytes())
+
+    def frames() -> Iterator[tuple[np.ndarray, float]]:
+        for i in range(game.count):
+            picture = game.picture(i, captions[i] if captions else "", BANDED)
+            indices = picture.quantize(palette=palette, dither=Image.Dither.NONE)
+            yield np.asarray(indices), 1 / fps if i < game.count - 1 else HOLD
+
+    gif.write(path, frames(), colours)
+
+
+def film_strip(
+    board: Board, states: State, count: int = 8, ending: str | None = None
+) -> Image.Image:
+    """`count` positions of a game, evenly spread from the first to the last, four in a row."""
+    game = _Game(board, states, ending)
+    pictures = [game.picture(i) for i in _spread(game.count, count)]
+    across, gap = min(4, len(pictures)), 2 * MARGIN
+    width, height = pictures[0].size
+    down = -(-len(pictures) // across)
+    size = (across * (width + gap) - gap, down * (height + gap) - gap)
+    strip = Image.new("RGB", size, "white")
+    for i, picture in enumerate(pictures):
+        strip.paste(picture, (i % across * (width + gap), i // across * (height + gap)))
+    return strip
+
+
+def cell_size(board: Board) -> int:
+    """Pixels of a cell's side."""
+    return LONGER_SIDE // max(board.rows, board.cols)
+
+
+def corner(board: Board) -> tuple[int, int]:
+    """The top left pixel of the board in a picture, (row, col)."""
+    return STRIP, (_width(board) - board.cols * cell_size(board)) // 2
+
+
+def _width(board: Board) -> int:
+    return max(board.cols * cell_size(board), NARROWEST) + 2 * MARGIN
+
+
+class _Game:
+    """The pictures of S positions, drawn when they are asked for."""
+
+    def __init__(self, board: Board, states: State, ending: str | None):
+        self.board = board
+        self.states = jax.tree.map(np.asarray, states)  # [S, ...]
+        self.count = len(self.states.time)
+        if self.count == 0:
+            raise ValueError("there are no positions to draw; give at least one")
+        self.ending = _ending(board, self.states) if ending is None else ending
+        if self.ending not in LOOKS:
+            raise ValueError(f"ending {ending!r} is unknown; expected one of {list(LOOKS)}")
+        self.orders = _orders(board, self.states)
+
+    def picture(self, i: int, title: str = "", levels: int = SMOOTH) -> Image.Image:
+        """The picture of position i."""
+        board, size = self.board, cell_size(self.board)
+        state = jax.tree.map(lambda x: x[i], self.states)
+        ending = self.ending if i == self.count - 1 else ""
+        look = LOOKS[ending]
+        cells = _painted(board, state, self.orders[i], look, levels)
+        top, left = corner(board)
+        height, width = board.rows * size, board.cols * size
+        canvas = np.empty((top + height + MARGIN, _width(board), 3), np.uint8)
+        canvas[:] = tiles.rgb(look.frame)
+        canvas[top : top + height, left : left + width] = cells.reshape(height, width, 3)
+        image = Image.fromarray(canvas)
+        _write_caption(image, state, " · ".join(part for part in (title, ending) if part))
+        return image
+
+
+def _painted(board: Board, state: State, order: np.ndarray, look: Look, levels: int) -> np.ndarray:
+    """The board of one position, uint8 `[rows, c, cols, c, 3]`."""
+    cells = tiles.checkerboard(board, cell_size(board)).copy()
+    if state.food >= 0:
+        row, col = divmod(int(state.food), board.stride)
+        cells[row, :, col] = tiles.apple(cells[row, :, col])
+    path = np.argwhere(order)[np.argsort(order[order > 0])]  # [L, 2], tail first
+    rows, cols = path.T
+    cells[rows, :, cols] = tiles.body(cells[rows, :, cols], path, look.snake, levels)
+    row, col = path[-1]
+    head = tiles.head(cells[row, :, col], int(state.heading), look.snake, look.alive)
+    cells[row, :, col] = head
+    return cells
+
+
+def _write_caption(image: Image.Image, state: State, title: str) -> None:
+    """Score to the left, step to the right, and between them as much of the title as fits."""
+    pen, middle = ImageDraw.Draw(image), (STRIP + 1) // 2
+    score, step = f"score {int(state.length) - rules.START_LENGTH}", f"step {int(state.time)}"
+    large, small = _font(19), _font(15)
+    left, right = MARGIN + 2, image.width - MARGIN - 2
+    pen.text((left, middle), score, "white", large, anchor="lm")
+    pen.text((right, middle), step, "white", large, anchor="rm")
+    left += large.getlength(score)
+    right -= large.getlength(step)
+    room = right - left - 16
+    if small.getlength(title) > room:
+        while title and small.getlength(title + "…") > room:
+            title = title[:-1]
+        title += "…"
+    pen.text(((left + right) / 2, middle), title, "white", small, anchor="mm")
+
+
+@lru_cache(maxsize=4)
+def _font(size: int) -> ImageFont.FreeTypeFont:
+    """The one font that Pillow itself brings."""
+    return ImageFont.load_default(size)  # pyright: ignore[reportReturnType]
+
+
+def _commonest_colours(pictures: list[Image.Image]) -> np.ndarray:
+    """uint8 `[K, 3]`: all colours but a few mixtures on the edges of something small."""
+    pixels = np.concatenate([np.asarray(picture).reshape(-1, 3) for picture in pictures])
+    packed, count = np.unique(pixels @ np.array([1 << 16, 1 << 8, 1]), return_counts=True)
+    packed = packed[np.argsort(-count)[:GIF_COLOURS]]
+    return np.stack([packed >> 16, packed >> 8, packed], -1).astype(np.uint8)
+
+
+def _spread(total: int, count: int) -> list[int]:
+    """At most `count` of `range(total)`, evenly spread, last and (from two on) first included."""
+    if count < 1:
+        raise ValueError(f"cannot choose {count} positions; choose at least one")
+    return sorted({round(x) for x in np.linspace(total - 1, 0, count)})
+
+
+def _ending(board: Board, states: State) -> str:
+    """What positions `[S, ...]` tell of the end: a snake that does not move is a dead one."""
+    if len(states.head) > 1 and states.head[-1] == states.head[-2]:
+        return "crashed"
+    return "board full" if states.length[-1] == board.num_cells else ""
+
+
+@partial(jax.jit, static_argnums=0)
+def _order_of_each(board: Board, states: State) -> jax.Array:
+    return jax.vmap(partial(rules.order, board))(states)
+
+
+def _orders(board: Board, states: State) -> np.ndarray:
+    """`rules.order` of S positions, int32 `[S, rows, cols]`."""
+    total = len(states.time)
+    chunk = min(CHUNK, total)
+    found = []
+    for first in range(0, total, chunk):
+        chosen = np.minimum(np.arange(first, first + chunk), total - 1)  # always of one length
+        found.append(_order_of_each(board, jax.tree.map(lambda x, c=chosen: x[c], states)))
+    return np.concatenate(found)[:total]

@@ -1,0 +1,245 @@
+"""How fast Snake is, beside Jumanji's: `python -m tests.bench.snake_speed` prints a table.
+
+Random actions, automatic reset, many games side by side in one `lax.scan`, in a steady state.
+Where an observation counts, it is summed into the carry, so that no compiler can leave it out;
+where it does not, it is unused and the compiler does leave it out, for Jumanji as for ours. All
+rows are measured in turns, so that a busy moment of the machine falls on all of them.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.snake.env import Snake
+
+RESULTS = Path(__file__).parent / "results" / "snake_speed.json"
+LEAST_SECONDS = 0.5  # a timed run is repeated until it lasts about this long
+
+
+class Case(NamedTuple):
+    """One row: how to begin many games, and how to take one step of all."""
+
+    name: str
+    begin: Callable[[jax.Array, int], Any]  # (key, games) -> carry
+    step: Callable[[Any, jax.Array], tuple[Any, jax.Array]]  # (carry, key) -> (carry, [N] floats)
+
+
+class Timing(NamedTuple):
+    """Steps of all games per second, and seconds of compilation."""
+
+    name: str
+    compile_s: float
+    runs: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.runs)
+
+
+def ours(name: str, rows: int, cols: int, view: str, see: bool) -> Case:
+    """Our Snake under classic rules; `see` tells whether the observation is used."""
+    env = Snake(rows, cols, view)
+    params = env.default_params
+
+    def begin(key, games):
+        return jax.vmap(env.reset, in_axes=(0, None))(jax.random.split(key, games), params)[1]
+
+    def step(state, key):
+        games = state.time.shape[0]
+        act_key, env_key = jax.random.split(key)
+        action = jax.random.randint(act_key, (games,), 0, env.num_actions)
+        obs, state, reward, terminated, _, _ = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
+            jax.random.split(env_key, games), state, action, params
+        )
+        return state, reward + terminated + (total(obs) if see else 0.0)
+
+    return Case(name, begin, step)
+
+
+def jumanji_cases(rows: int, cols: int) -> list[Case]:
+    """Jumanji's Snake under both of its automatic resets; none if it is not installed."""
+    try:
+        from jumanji.environments import Snake as JumanjiSnake
+        from jumanji.wrappers import AutoResetWrapper, VmapAutoResetWrapper
+    except ImportError as error:
+        print(f"jumanji is left out, as it cannot be imported ({error}); see the extra `bench`")
+        return []
+    game = JumanjiSnake(rows, cols)
+    one, many = AutoResetWrapper(game), VmapAutoResetWrapper(game)
+    steps = {"AutoReset": jax.vmap(one.step), "VmapAutoReset": many.step}
+    return [
+        jumanji_case(f"jumanji {rows}×{cols} {sight}, {wrapper}", game, many.reset, step, see)
+        for sight, see in (("seen", True), ("unseen", False))
+        for wrapper, step in steps.items()
+    ]
+
+
+def jumanji_case(name: str, game, reset, vector_step, see: bool) -> Case:
+    def begin(key, games):
+        return reset(jax.random.split(key, games))[0]
+
+    def step(state, key):
+        games = state.step_count.shape[0]
+        action = jax.random.randint(key, (games,), 0, game.action_spec.num_values)
+        state, timestep = vector_step(state, action)
+        seen = total(timestep.observation.grid) if see else 0.0
+        return state, timestep.reward + timestep.last() + seen
+
+    return Case(name, begin, step)
+
+
+def total(obs: jax.Array) -> jax.Array:
+    """The sum of each game's observation, `[N]`."""
+    return jnp.sum(obs, axis=tuple(range(1, obs.ndim)))
+
+
+def compiled(case: Case, games: int, steps: int) -> tuple[Callable, Any, float]:
+    """The scan over `steps` steps of `games` games, its first carry, and seconds of compilation."""
+
+    def run(carry):
+        def one(carry, _):
+            state, key, checksum = carry
+            key, step_key = jax.random.split(key)
+            state, number = case.step(state, step_key)
+            return (state, key, checksum + number), None
+
+        return jax.lax.scan(one, carry, length=steps)[0]
+
+    begin_key, key = jax.random.split(jax.random.key(0))
+    carry = (jax.jit(case.begin, static_argnums=1)(begin_key, games), key, jnp.zeros(games))
+    started = time.perf_counter()
+    program = jax.jit(run).lower(carry).compile()
+    return program, carry, time.perf_counter() - started
+
+
+def measure(cases: list[Case], games: int, steps: int, repeats: int) -> list[Timing]:
+    """Times every case `repeats` times, in turns, after a warm-up that reaches the steady state."""
+    programs, carries, timings, calls = [], [], [], []
+    for case in cases:
+        program, carry, compile_s = compiled(case, games, steps)
+        carry = jax.block_until_ready(program(carry))
+        started = time.perf_counter()
+        carry = jax.block_until_ready(program(carry))
+        calls.append(max(1, round(LEAST_SECONDS / (time.perf_counter() - started))))
+        programs.append(program)
+        carries.append(carry)
+        timings.append(Timing(case.name, compile_s, []))
+    for _ in range(repeats):
+        for i, program in enumerate(programs):
+            started = time.perf_counter()
+            for _ in range(calls[i]):
+                carries[i] = program(carries[i])
+            jax.block_until_ready(carries[i])
+            seconds = time.perf_counter() - started
+            timings[i].runs.append(games * steps * calls[i] / seconds)
+    return timings
+
+
+def all_cases() -> list[Case]:
+    return [
+        ours("10×10 unseen", 10, 10, "features", see=False),
+        ours("10×10 features", 10, 10, "features", see=True),
+        ours("10×10 flood", 10, 10, "flood", see=True),
+        ours("10×10 tail", 10, 10, "tail", see=True),
+        ours("12×12 unseen", 12, 12, "features", see=False),
+        ours("12×12 planes", 12, 12, "planes", see=True),
+        *jumanji_cases(12, 12),
+    ]
+
+
+def ratios(timings: list[Timing]) -> dict[str, float]:
+    """Ours over the faster of Jumanji's wrappers; empty without Jumanji."""
+    speed = {timing.name: timing.median for timing in timings}
+    theirs = {
+        sight: max([s for name, s in speed.items() if f" {sight}," in name], default=0.0)
+        for sight in ("seen", "unseen")
+    }
+    pairs = [("12×12 planes", "seen"), ("12×12 unseen", "seen"), ("12×12 unseen", "unseen")]
+    return {
+        f"{name} / jumanji {sight}": speed[name] / theirs[sight]
+        for name, sight in pairs
+        if theirs[sight]
+    }
+
+
+def table(timings: list[Timing]) -> str:
+    lines = ["| Snake | M steps/s, median | least to most | compile, s |", "|---|---|---|---|"]
+    for name, compile_s, runs in timings:
+        median, least, most = (f(runs) / 1e6 for f in (statistics.median, min, max))
+        lines.append(f"| {name} | {median:.2f} | {least:.2f} to {most:.2f} | {compile_s:.1f} |")
+    compared = [f"| {name} | {ratio:.1f} |" for name, ratio in ratios(timings).items()]
+    if compared:
+        lines += ["", "| ratio | times |", "|---|---|", *compared]
+    return "\n".join(lines)
+
+
+def machine() -> dict[str, Any]:
+    """Hardware, versions and date."""
+    packages = ("jax", "jaxlib", "numpy", "gymnax", "jumanji")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "device": jax.devices()[0].device_kind,
+        "python": platform.python_version(),
+        "versions": {package: version_of(package) for package in packages},
+    }
+
+
+def cpu_model() -> str:
+    """The name that Linux gives the processor, or what Python knows of it elsewhere."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor()
+
+
+def version_of(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def append(path: Path, record: dict[str, Any]) -> None:
+    """Adds a record to a JSON list; what was measured before stays."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = json.loads(path.read_text()) if path.exists() else []
+    path.write_text(json.dumps([*records, record], indent=2, ensure_ascii=False) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--games", type=int, default=2048, help="games side by side")
+    parser.add_argument("--steps", type=int, default=500, help="steps of each game in one scan")
+    parser.add_argument("--repeats", type=int, default=7, help="timed runs of each row")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
+    options = parser.parse_args()
+    timings = measure(all_cases(), options.games, options.steps, options.repeats)
+    print(table(timings))
+    append(
+        options.out,
+        {
+            **machine(),
+            "games": options.games,
+            "steps": options.steps,
+            "steps_per_second": {t.name: [round(run) for run in t.runs] for t in timings},
+            "compile_seconds": {t.name: round(t.compile_s, 2) for t in timings},
+            "ratios": ratios(timings),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""The contract, over every environment we have, and over broken ones that it must catch."""
+
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.wrappers import FlattenObservationWrapper, LogWrapper
+
+import envs
+from envs import snake
+from envs.checker import ContractError, env_checker
+from envs.snake.env import Snake
+
+
+@pytest.mark.parametrize("env_id", envs.ALL)
+def test_every_environment_keeps_the_contract(env_id):
+    env, params = envs.make(env_id)
+    env_checker(env, params)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"observation": "features", "actions": "absolute", "rows": 4, "cols": 7},
+        {"observation": "flood", "rules": "modern"},
+        {"observation": "selective", "rows": 9, "cols": 14},
+        {"observation": "enhanced", "cols": 6, "rules": "modern"},
+        {"observation": "planes", "rows": 12, "cols": 5, "rules": "modern"},
+    ],
+    ids=lambda arguments: arguments["observation"],
+)
+def test_every_snake_keeps_the_contract(arguments):
+    env_checker(*envs.make("Snake-v0", **arguments))
+
+
+def test_gymnax_knows_our_environments():
+    env, params = gymnax.make("Snake-v0", rows=6, observation="flood")
+    assert env == Snake(6, 10, "flood")
+    assert params == env.default_params
+
+
+def test_module_plays_the_default_game():
+    obs, state = snake.reset(jax.random.key(0))
+    after = snake.step(jax.random.key(1), state, 0)
+    assert obs.shape == after[0].shape == (28,)
+    assert int(after[1].time) == 1
+
+
+def test_gymnax_wrappers_work_on_ours():
+    env = LogWrapper(FlattenObservationWrapper(Snake(4, 4, "planes")))
+    params = env.default_params
+    obs, state = env.reset(jax.random.key(0), params)
+    assert obs.shape == (80,)
+    for i in range(5):  # straight ahead, into the wall
+        obs, state, *_, info = env.step(jax.random.key(i + 1), state, 0, params)
+    assert int(state.returned_episode_lengths) == 2
+    assert "returned_episode" in info
+
+
+def test_unknown_environment_is_refused():
+    with pytest.raises(ValueError, match="'Snek-v0' is unknown; expected one of Snake-v0"):
+        envs.make("Snek-v0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rows": 3}, "rows is 3; expected 4 to 20 cells"),
+        ({"cols": 21}, "cols is 21; expected 4 to 20 cells"),
+        ({"observation": "eyes"}, "observation 'eyes' is unknown"),
+        ({"rules": "house"}, "rules 'house' is unknown"),
+        ({"actions": "diagonal"}, "actions 'diagonal' is unknown"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        envs.make("Snake-v0", **arguments)
+
+
+class TimesOutAsDeath(Snake):
+    def transition(self, key, state, action, params):
+        state, reward, terminated, info = super().transition(key, state, action, params)
+        return state, reward, terminated | (state.time >= params.max_steps_in_episode), info
+
+
+class ForgetsDtype(Snake):
+    def describe(self, state, survey, params):
+        obs = super().describe(state, survey, params)
+        return obs if state.order is None else obs.astype(jnp.float16)
+
+    def reset_env(self, key, params):
+        obs, state = super().reset_env(key, params)
+        return obs.astype(jnp.int32), state
+
+
+class LeavesItsSpace(Snake):
+    def describe(self, state, survey, params):
+        return 3.0 + super().describe(state, survey, params)
+
+
+class IsNeverEqual(Snake):
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (TimesOutAsDeath, "time limit changed `terminated`"),
+        (ForgetsDtype, "observation is float32.* after step, but int32.* after reset"),
+        (LeavesItsSpace, "outside observation_space"),
+        (IsNeverEqual, "not equal, so each would compile anew"),
+    ],
+)
+def test_checker_catches(broken, message):
+    with pytest.raises(ContractError, match=message):
+        env_checker(broken(5, 5, "features"))
+
+
+def test_auto_reset_has_the_distribution_of_gymnax():
+    """Our step against gymnax's own: same transition, and resets drawn from the same law."""
+    env = Snake(4, 5, "features", rules="modern")
+    params = env.default_params.replace(max_steps_in_episode=1)  # every step resets
+    _, state = env.reset(jax.random.key(0), params)
+    generic = super(type(env).__mro__[1], env).step.__wrapped__
+
+    def sample(step, seed):
+        keys = jax.random.split(jax.random.key(seed), 20_000)
+        out = jax.jit(jax.vmap(lambda k: step(k, state, 1, params)))(keys)
+        after = out[1]
+        return np.stack([after.head, after.heading, after.food], axis=1), out
+
+    ours, our_step = sample(lambda *a: env.step(*a), 1)
+    theirs, their_step = sample(lambda *a: generic(env, *a), 2)
+    for column in range(3):
+        values = np.union1d(ours[:, column], theirs[:, column])
+        a = np.array([(ours[:, column] == v).sum() for v in values])
+        b = np.array([(theirs[:, column] == v).sum() for v in values])
+        chi_square = np.sum((a - b) ** 2 / (a + b))
+        degrees = len(values) - 1
+        assert chi_square < degrees + 5 * np.sqrt(2 * degrees)
+    np.testing.assert_array_equal(our_step[2], their_step[2])
+    np.testing.assert_array_equal(our_step[3], their_step[3])

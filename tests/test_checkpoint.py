@@ -1,0 +1,225 @@
+"""A state comes back bit for bit, or the checkpoint is not used."""
+
+import json
+import logging
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl import checkpoint
+from jaxrl.checkpoint import CheckpointError, read_meta, restore, save, steps
+
+
+class State(NamedTuple):
+    params: Any
+    keys: jax.Array
+    key: jax.Array
+    memory: Any
+    nothing: None
+    empty: jax.Array
+    updates: jax.Array
+
+
+def make_state(seed: int, size: int = 4) -> State:
+    keys, normal = jax.random.split(jax.random.key(seed))
+    weights = jax.random.normal(normal, (size, 3))
+    return State(
+        params={
+            "a/b": {"kernel": weights, "half": weights.astype(jnp.bfloat16)},
+            "list": [jnp.array([jnp.nan, -0.0, jnp.inf]), jnp.arange(3, dtype=jnp.uint8)],
+        },
+        keys=jax.random.split(keys, (2, 3)),
+        key=jax.random.key(seed, impl="rbg"),
+        memory=(),
+        nothing=None,
+        empty=jnp.zeros((4, 0), jnp.int8),
+        updates=jnp.asarray(seed, jnp.int32),
+    )
+
+
+def bits(state: Any) -> list[tuple[str, tuple[int, ...], bytes]]:
+    """Every leaf, as dtype, shape and bytes."""
+    raw = [
+        jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x
+        for x in jax.tree.leaves(state)
+    ]
+    dtypes = [str(x.dtype) for x in jax.tree.leaves(state)]
+    return [(d, x.shape, np.asarray(x).tobytes()) for d, x in zip(dtypes, raw, strict=True)]
+
+
+def damage(path: Path, how: str) -> None:
+    """Does to a file what crashes and bad disks do."""
+    content = bytearray(path.read_bytes())
+    if how == "missing":
+        path.unlink()
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "garbage":
+        path.write_bytes(np.random.default_rng(0).bytes(max(1, len(content))))
+    else:
+        content[len(content) // 2] ^= 4
+        path.write_bytes(content)
+
+
+def largest(folder: Path) -> Path:
+    return max((p for p in folder.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+
+
+@pytest.mark.parametrize("describe", [lambda make: make(), jax.eval_shape])
+def test_a_state_comes_back_bit_for_bit(tmp_path: Path, describe):
+    state, meta = make_state(1), {"updates": 2**40, "rate": float("inf"), "names": ["a", None]}
+    save(tmp_path, 1, state, meta)
+    loaded, loaded_meta, step = restore(tmp_path, describe(lambda: make_state(0)))
+    assert jax.tree.structure(loaded) == jax.tree.structure(state)
+    assert bits(loaded) == bits(state)
+    assert (loaded_meta, step) == (meta, 1)
+    assert read_meta(tmp_path) == meta
+    assert float(jax.random.uniform(loaded.key)) == float(jax.random.uniform(state.key))
+
+
+def test_what_is_loaded_can_be_donated(tmp_path: Path):
+    save(tmp_path, 1, make_state(1), {})
+    loaded, _, _ = restore(tmp_path, make_state(0))
+    kernel = loaded.params["a/b"]["kernel"]
+    jax.jit(lambda x: x + 1, donate_argnums=0)(kernel)
+    assert kernel.is_deleted()
+
+
+def test_the_newest_two_are_kept(tmp_path: Path):
+    for step in (5, 10, 15):
+        save(tmp_path, step, make_state(step), {"step": step})
+    assert steps(tmp_path) == [10, 15]
+    assert restore(tmp_path, make_state(0))[1:] == ({"step": 15}, 15)
+    assert restore(tmp_path, make_state(0), step=10)[1:] == ({"step": 10}, 10)
+
+
+def test_going_back_drops_what_came_later(tmp_path: Path):
+    for step in (10, 20):
+        save(tmp_path, step, make_state(step), {})
+    save(tmp_path, 15, make_state(15), {})
+    assert steps(tmp_path) == [10, 15]
+
+
+def test_a_step_saved_again_replaces_the_former(tmp_path: Path):
+    save(tmp_path, 10, make_state(1), {"which": 1})
+    save(tmp_path, 10, make_state(2), {"which": 2})
+    loaded, meta, _ = restore(tmp_path, make_state(0))
+    assert (int(loaded.updates), meta) == (2, {"which": 2})
+    assert [path.name for path in tmp_path.iterdir()] == ["0000000010"]
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "cut", "garbage", "one bit"])
+@pytest.mark.parametrize("which", ["record", "numbers", "manifest"])
+def test_a_damaged_checkpoint_is_passed_over(
+    tmp_path: Path, how: str, which: str, caplog: pytest.LogCaptureFixture
+):
+    save(tmp_path, 1, make_state(1), {"step": 1})
+    path = save(tmp_path, 2, make_state(2, size=500), {"step": 2})
+    files = {
+        "record": path / "record.json",
+        "numbers": largest(path / "state"),
+        "manifest": path / "state" / "manifest.ocdbt",
+    }
+    damage(files[which], how)
+    with caplog.at_level(logging.WARNING):
+        loaded, meta, step = restore(tmp_path, make_state(0))
+    assert (meta, step) == ({"step": 1}, 1)
+    assert bits(loaded) == bits(make_state(1))
+    (record,) = caplog.records
+    assert f"checkpoint {path} is passed over" in record.getMessage()
+    assert read_meta(tmp_path) == {"step": 1}
+
+
+def test_a_save_cut_short_leaves_the_former(tmp_path: Path):
+    """As if the process had died before the new checkpoint got its name."""
+    save(tmp_path, 1, make_state(1), {})
+    finished = save(tmp_path / "elsewhere", 2, make_state(2), {})
+    shutil.copytree(finished, tmp_path / ".0000000002.partial")
+    assert steps(tmp_path) == [1]
+    assert restore(tmp_path, make_state(0))[2] == 1
+    save(tmp_path, 3, make_state(3), {})
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_nothing_usable_is_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        restore(tmp_path / "nowhere", make_state(0))
+    path = save(tmp_path, 1, make_state(1), {})
+    (path / "record.json").unlink()
+    with pytest.raises(CheckpointError, match=r"can be read \(0000000001: record.json is missing"):
+        restore(tmp_path, make_state(0))
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"empty": jnp.zeros((5, 0), jnp.int8)}, r"\.empty is int8\[4,0\], expected int8\[5,0\]"),
+        ({"updates": jnp.zeros(())}, r"\.updates is int32\[\], expected float32\[\]"),
+        ({"nothing": jnp.zeros(2)}, r"\.nothing is missing, expected float32\[2\]"),
+        ({"key": jax.random.key(0)}, r"\.key is key<rbg>\[\], expected key<fry>\[\]"),
+        ({"params": {}}, r"\.params\['a/b'\]\['half'\] is .*, expected none; .* and 1 more"),
+    ],
+)
+def test_another_state_is_refused_with_the_difference(tmp_path: Path, change, complaint: str):
+    save(tmp_path, 1, make_state(1), {})
+    with pytest.raises(CheckpointError, match=complaint) as error:
+        restore(tmp_path, make_state(0)._replace(**change))
+    assert "\n" not in str(error.value)
+
+
+def test_only_arrays_are_saved(tmp_path: Path):
+    with pytest.raises(TypeError, match=r"arrays only; \['n'\] is a int"):
+        save(tmp_path, 1, {"n": 3}, {})
+
+
+def test_a_later_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(checkpoint, "FORMAT", 2)
+    save(tmp_path, 1, make_state(1), {})
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="has format 2; this program reads 1"):
+        restore(tmp_path, make_state(0))
+
+
+def test_another_process_reads_it(tmp_path: Path):
+    """A fresh interpreter, with orbax imported for the first time, and not a word on stderr."""
+    state = {"w": jax.random.normal(jax.random.key(0), (5,)), "key": jax.random.key(7)}
+    save(tmp_path, 3, state, {})
+    code = (
+        "import sys, json, jax, jax.numpy as jnp; from jaxrl.checkpoint import restore\n"
+        "like = {'w': jnp.zeros(5), 'key': jax.random.key(0)}\n"
+        "state, _, step = restore(sys.argv[1], like)\n"
+        "print(json.dumps([state['w'].tolist(), jax.random.key_data(state['key']).tolist(), step]))"
+    )
+    root = Path(__file__).resolve().parent.parent
+    process = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, str(tmp_path)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = [state["w"].tolist(), jax.random.key_data(state["key"]).tolist(), 3]
+    assert json.loads(process.stdout) == expected
+    assert process.stderr == ""
+
+
+def test_twenty_megabytes_are_saved_in_a_second(tmp_path: Path):
+    """0.1 s on an idle machine; the best of three, for the machine may be busy."""
+    state = {"replay": jax.random.normal(jax.random.key(0), (5_000_000,))}
+    seconds = []
+    for step in range(3):
+        began = time.perf_counter()
+        save(tmp_path, step, state, {})
+        seconds.append(time.perf_counter() - began)
+    assert min(seconds) < 1

@@ -1,0 +1,65 @@
+"""Finished and running runs, for the commands that look at them: configuration and agents."""
+
+import dataclasses
+import importlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+
+from jaxrl import checkpoint
+from jaxrl.types import AgentState
+from train import programs, records
+from train.config import rebuild
+from train.errors import UsageError
+
+ENTRY_POINTS = ("snake",)
+"""The modules of `train` that start runs; each has PRESETS, make_training and film."""
+
+
+class Run(NamedTuple):
+    """A run directory, read."""
+
+    directory: Path
+    entry: ModuleType  # the module that started it
+    config: Any
+    updates: int  # of the checkpoint
+    agents: list[AgentState]  # one per seed
+
+    @property
+    def seeds(self) -> list[int]:
+        return self.config.run.seeds
+
+
+def load(directory: str | Path) -> Run:
+    """The newest whole checkpoint of a run. Raises UsageError if there is none."""
+    directory = Path(directory)
+    saved = records.read_config(directory)
+    if saved["name"] not in ENTRY_POINTS:
+        raise UsageError(f"{directory} is a run of {saved['name']}, which is unknown here")
+    entry = importlib.import_module(f"train.{saved['name']}")
+    if saved["preset"] not in entry.PRESETS:
+        raise UsageError(f"{directory} has the preset {saved['preset']}, which is unknown here")
+    config = rebuild(entry.PRESETS[saved["preset"]], saved["config"])
+    try:
+        training = entry.make_training(config)
+        start = lambda seed: training.init(programs.keys_of(seed)[0])
+        start = jax.vmap(start) if config.run.num_seeds > 1 else start
+        like = jax.eval_shape(start, config.run.seed_array())
+        state, _, updates = checkpoint.restore(directory / records.CHECKPOINTS, like)
+    except (ValueError, checkpoint.CheckpointError) as error:
+        raise UsageError(" ".join(str(error).split())) from error
+    return Run(directory, entry, config, updates, agents_of(state.agent, config.run.num_seeds))
+
+
+def agents_of(state: AgentState, num_seeds: int) -> list[AgentState]:
+    """The agent of each seed, from the state of a run."""
+    if num_seeds == 1:
+        return [state]
+    return [jax.tree.map(lambda x, s=s: x[s], state) for s in range(num_seeds)]
+
+
+def with_evaluation(config: Any, **changes: Any) -> Any:
+    """`config` with other fields of its `run`."""
+    return dataclasses.replace(config, run=dataclasses.replace(config.run, **changes))
