@@ -79,7 +79,7 @@ def play_at_random(env: Any, params: Any, key: jax.Array) -> tuple[Any, Any]:
         return state, rollout
 
     key, other_key = jax.random.split(key)
-    numbers = jax.tree.map(jnp.asarray, params)
+    numbers = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), params)  # no weak types
     other = jax.tree.map(lambda x: (x * 1.01 + 1e-3).astype(x.dtype), numbers)
     try:
         played = play(key, numbers)

@@ -1,7 +1,8 @@
-"""Many boards at once, as NumPy arrays, in the layout of the fast game and back."""
+"""Many boards at once, in the layout of the fast game and back."""
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from envs.snake.rules import State
@@ -38,7 +39,7 @@ def stack_states(games: list[Game]) -> State:
             occupied[i][cell] = True
             exits[i][cell] = game.heading if age == 0 else _way(cell, game.body[age - 1])
     place = lambda cell: -1 if cell is None else cell[0] * (cols + 1) + cell[1]
-    int32 = lambda values: np.array(list(values), np.int32)
+    int32 = lambda values: jnp.asarray(list(values), jnp.int32)
     return State(
         occupied=pack(occupied),
         exits=(pack(occupied & (exits & 1 != 0)), pack(occupied & (exits & 2 != 0))),
@@ -49,7 +50,7 @@ def stack_states(games: list[Game]) -> State:
         length=int32(len(game.body) for game in games),
         time=int32(game.time for game in games),
         hunger=int32(game.hunger for game in games),
-        order=np.stack([order(game) for game in games]).astype(np.int16),
+        order=jnp.asarray(np.stack([order(game) for game in games]), jnp.int16),
     )
 
 

@@ -80,31 +80,34 @@ def test_the_time_limit_under_classic_rules():
 
 @pytest.fixture(scope="module")
 def modern():
-    """Rules under which hunger kills, on a small board."""
+    """Environment, parameters and slow rules of a small board on which hunger kills."""
     env = Snake(6, 6, "planes", Rules(False, True, True, "terminate"))
     params = replace(env.default_params, rewards=WEIGHTS)
     return env, params, oracle.Rules(False, True, "terminate", max_steps=100_000)
 
 
 def test_full_boards_win_under_modern_rules(modern):
-    seen = duel(*modern, round_and_round, num_steps=700)
+    env, params, rules = modern
+    seen = duel(env, params, rules, round_and_round, num_steps=700)
     assert seen["wins"] > 40
     assert (seen["wins"], seen["longest"]) == (seen["full boards"], 36)
 
 
 def test_greedy_games_under_modern_rules(modern):
-    seen = duel(*modern, greedy, num_steps=250)
+    env, params, rules = modern
+    seen = duel(env, params, rules, greedy, num_steps=250)
     assert seen["longest"] > 25
     assert seen["into the tail's cell"] > 100
 
 
 def test_starving_under_modern_rules(modern):
-    seen = duel(*modern, idle, num_steps=250)
+    env, params, rules = modern
+    seen = duel(env, params, rules, idle, num_steps=250)
     assert seen["starved"] > 40
     assert seen["truncated"] == 0
-    hungrier = replace(modern[1], starvation_base=0, starvation_per_cell=20)
-    rules = oracle.Rules(False, True, "terminate", 100_000, 0, 20)
-    assert duel(modern[0], hungrier, rules, greedy, num_steps=150)["steps"] > 0
+    hungrier = replace(params, starvation_base=0, starvation_per_cell=30)  # 90 at the start
+    rules = replace(rules, starvation_base=0, starvation_per_cell=30)
+    assert duel(env, hungrier, rules, idle, num_steps=100)["starved"] > 40
 
 
 def test_absolute_actions_and_starving_as_truncation():

@@ -1,0 +1,135 @@
+"""Pictures of Snake: the pixels of a picture against the body that it was drawn from."""
+
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from PIL import Image
+
+from envs.snake import drawing, rules, tiles
+from envs.snake.bitboard import Board
+from tests.envs.random_bodies import covering_path, heading_of, random_body
+
+BOARDS = [Board(10, 10), Board(4, 20), Board(20, 4), Board(7, 5)]
+
+
+def picture_of(board: Board, body, food, **options) -> np.ndarray:
+    """uint8 `[H, W, 3]`."""
+    state = rules.from_body(board, body, food, heading_of(body))
+    return np.asarray(drawing.draw(board, state, **options))
+
+
+def pixel(board: Board, picture: np.ndarray, row: float, col: float) -> np.ndarray:
+    """The colour in the middle of a cell; halves lie on the edge between two."""
+    top, left = drawing.corner(board)
+    size = drawing.cell_size(board)
+    return picture[int(top + (row + 0.5) * size), int(left + (col + 0.5) * size)]
+
+
+def kind(colour: np.ndarray) -> str:
+    """What a colour belongs to."""
+    palette = {
+        "board": [tiles.rgb(checker) for checker in tiles.CHECKERS],
+        "snake": tiles.gradient(drawing.LOOKS[""].snake, drawing.SMOOTH),
+        "food": [tiles.rgb(tiles.APPLE)],
+    }
+    return min(palette, key=lambda name: np.abs(palette[name] - colour.astype(float)).sum(1).min())
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: f"{board.rows}x{board.cols}")
+def test_every_cell_shows_what_is_on_it(board):
+    rng = random.Random(board.rows)
+    for _ in range(8):
+        body = random_body(board.rows, board.cols, rng)
+        free = sorted(set(np.ndindex(board.rows, board.cols)) - set(body))
+        food = rng.choice(free) if free else None
+        picture = picture_of(board, body, food, ending="")
+        for cell in np.ndindex(board.rows, board.cols):
+            expected = "snake" if cell in body else "food" if cell == food else "board"
+            assert kind(pixel(board, picture, *cell)) == expected, (body, cell)
+        head = pixel(board, picture, *body[0])
+        np.testing.assert_array_equal(head, tiles.rgb(drawing.LOOKS[""].snake[0]))
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: f"{board.rows}x{board.cols}")
+def test_the_body_joins_only_cells_that_follow_each_other(board):
+    body = covering_path(board.rows, board.cols, random.Random(1))
+    picture = picture_of(board, body, None, ending="")
+    follows = {frozenset(pair) for pair in zip(body, body[1:], strict=False)}
+    for row, col in np.ndindex(board.rows, board.cols):
+        for other in ((row + 1, col), (row, col + 1)):
+            if other[0] < board.rows and other[1] < board.cols:
+                between = pixel(board, picture, (row + other[0]) / 2, (col + other[1]) / 2)
+                joined = kind(between) == "snake"
+                assert joined == (frozenset(((row, col), other)) in follows), (row, col, other)
+
+
+def test_the_colour_goes_from_head_to_tail():
+    board = Board(10, 10)
+    body = covering_path(10, 10, random.Random(2))[:70]
+    picture = picture_of(board, body, None)
+    lightness = [pixel(board, picture, *cell).astype(int).sum() for cell in body]
+    assert min(np.diff(lightness)) >= 0
+    assert lightness[-1] - lightness[0] > 250
+
+
+@pytest.mark.parametrize("heading", range(4))
+def test_the_eyes_look_ahead(heading):
+    board = Board(9, 9)
+    step = np.array(rules.STEPS[heading])
+    body = [tuple((np.array((4, 4)) - i * step).tolist()) for i in range(3)]
+    picture = picture_of(board, body, (0, 0))
+    top, left = drawing.corner(board)
+    size = drawing.cell_size(board)
+    tile = picture[top + 4 * size : top + 5 * size, left + 4 * size : left + 5 * size]
+    for part, least in ((tiles.WHITE, 0.04), (tiles.INK, 0.08)):
+        is_part = (tile == tiles.rgb(part)).all(-1)
+        centre = np.argwhere(is_part).mean(0) / size - 0.5
+        assert centre @ step > least
+        assert abs(centre @ step[::-1]) < 0.03  # the two eyes balance
+
+
+def test_the_frame_tells_the_end():
+    board = Board(5, 6)
+    body = covering_path(5, 6, random.Random(3))
+    going = picture_of(board, body[:9], body[20])
+    looks = {
+        ending: picture_of(board, body[:9], body[20], ending=ending) for ending in drawing.LOOKS
+    }
+    np.testing.assert_array_equal(looks[""], going)
+    full = picture_of(board, body, None)
+    corners = {ending: tuple(picture[-1, 0].tolist()) for ending, picture in looks.items()}
+    assert tuple(full[-1, 0].tolist()) == corners["board full"]
+    assert len({corners[name] for name in ("", "time up", "crashed", "board full")}) == 4
+    with pytest.raises(ValueError, match=r"'eaten'.*crashed"):
+        picture_of(board, body, None, ending="eaten")
+
+
+def test_a_title_that_is_too_long_is_cut():
+    board = Board(20, 4)
+    body = covering_path(20, 4, random.Random(4))[:9]
+    plain = picture_of(board, body, None)
+    titled = picture_of(board, body, None, title="a title much longer than this narrow board")
+    changed = np.flatnonzero((plain != titled).any((0, 2)))
+    score_and_step = np.flatnonzero((plain[: drawing.STRIP] == 255).all(-1).any(0))
+    gap = np.diff(score_and_step).argmax()
+    assert score_and_step[gap] < changed[0] < changed[-1] < score_and_step[gap + 1]
+
+
+def played(board: Board, actions: int, seed: int) -> rules.State:
+    """The positions `[S, ...]` of a game that goes up, right, down or left until it crashes."""
+    key, start_key = jax.random.split(jax.random.key(seed))
+    state = rules.start(board, rules.CLASSIC, jax.random.bits(start_key, (2,)))
+
+    def step(state, word):
+        return rules.move(board, rules.CLASSIC, state, rules.turn(state, word & 3, False), word)[
+            0
+        ], state
+
+    words = jax.random.bits(key, (actions,)) & jnp.uint32(0x7FFFFFFF)
+    _, states = jax.jit(lambda s, w: jax.lax.scan(step, s, w.astype(jnp.int32)))(state, words)
+    states = jax.tree.map(np.asarray, states)
+    still = np.flatnonzero(states.head[1:] == states.head[:-1])
+    return jax.tree.map(lambda x: x[: still[0] + 2], states)
