@@ -9,14 +9,14 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import tyro
 
 from train import records
 from train.config import rebuild
 from train.errors import QUIT, REFUSED, RunError, UsageError
-from train.run import run
+from train.run import Result, run
 from train.settings import Training
 
 C = TypeVar("C")
@@ -26,11 +26,13 @@ def main(
     name: str,
     presets: Mapping[str, C],
     make_training: Callable[[C], Training],
+    finish: Callable[[C, Result], object] = lambda config, result: None,
     arguments: Sequence[str] | None = None,
 ) -> int:
     """Trains as the command line says; returns the exit code (see `train.errors`).
 
     The first preset is the default one. A ValueError of `make_training` counts as bad input.
+    `finish` is called with a run that came to its end, to draw pictures of it, say.
     """
 
     def train() -> None:
@@ -39,7 +41,7 @@ def main(
             training = make_training(config)
         except ValueError as error:
             raise UsageError(" ".join(str(error).split())) from error
-        run(training, config, name, preset)
+        finish(config, run(training, config, name, preset))
 
     return command(train)
 
@@ -91,12 +93,13 @@ def parse_flags(program: str, default: C | type[C], arguments: Sequence[str]) ->
 
     `default` is an instance that holds the defaults, or a dataclass that has them all.
     """
-    kind = default if isinstance(default, type) else type(default)
-    given = {} if isinstance(default, type) else {"default": default}
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.cli(tyro.conf.AvoidSubcommands[kind], args=arguments, prog=program, **given)
+            if isinstance(default, type):
+                return tyro.cli(cast(type[C], default), args=arguments, prog=program)
+            kind = tyro.conf.AvoidSubcommands[type(default)]
+            return tyro.cli(kind, default=default, args=arguments, prog=program)
     except SystemExit as stop:
         if stop.code != REFUSED:
             raise

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import jax
 import tyro
+from rich.console import Console
 
 from train import runs
 from train.command import command, parse_flags
 from train.errors import UsageError
 from train.scores import evaluation_table, play, write_evaluation
-from rich.console import Console
 
 
 @dataclass(frozen=True)

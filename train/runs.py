@@ -13,9 +13,10 @@ from jaxrl.types import AgentState
 from train import programs, records
 from train.config import rebuild
 from train.errors import UsageError
+from train.scores import agents_of
 
 ENTRY_POINTS = ("snake",)
-"""The modules of `train` that start runs; each has PRESETS, make_training and film."""
+"""The modules of `train` that start runs; each has PRESETS, make_training and draw."""
 
 
 class Run(NamedTuple):
@@ -51,13 +52,6 @@ def load(directory: str | Path) -> Run:
     except (ValueError, checkpoint.CheckpointError) as error:
         raise UsageError(" ".join(str(error).split())) from error
     return Run(directory, entry, config, updates, agents_of(state.agent, config.run.num_seeds))
-
-
-def agents_of(state: AgentState, num_seeds: int) -> list[AgentState]:
-    """The agent of each seed, from the state of a run."""
-    if num_seeds == 1:
-        return [state]
-    return [jax.tree.map(lambda x, s=s: x[s], state) for s in range(num_seeds)]
 
 
 def with_evaluation(config: Any, **changes: Any) -> Any:

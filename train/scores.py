@@ -78,6 +78,12 @@ def write_evaluation(
     return content
 
 
+def read_evaluation(directory: Path) -> dict[str, Any] | None:
+    """What `write_evaluation` wrote into a run directory, if it did."""
+    path = directory / "eval.json"
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
 def summaries(episodes: Episodes) -> dict[str, Any]:
     """Games and steps, and a summary of each measure over the games that came to an end."""
     complete = np.asarray(episodes.complete).ravel()

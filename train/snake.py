@@ -1,14 +1,21 @@
 """`python -m train.snake`: an agent learns Snake. Presets: ppo (default), dqn."""
 
+import functools
 import math
 import sys
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Literal, NamedTuple
 
+import jax
+import numpy as np
 from flax import linen as nn
 
+from envs.snake import drawing
+from envs.snake.bitboard import Board
 from envs.snake.env import Params, Snake
 from envs.snake.rewards import Rewards
+from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.agents import dqn, ppo
 from jaxrl.loop import Config as LoopConfig
@@ -16,7 +23,11 @@ from jaxrl.loop import make_loop
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
-from train import command, settings
+from jaxrl.types import AgentState
+from train import command, pictures, records, scores, settings
+from train.run import Result, run
+
+FILM_GAMES = 100
 
 
 @dataclass(frozen=True)
@@ -143,5 +154,85 @@ def check(config: PPO | DQN) -> None:
         )
 
 
+def train(config: PPO | DQN, preset: str = "ppo") -> Result:
+    """Trains, evaluates and draws: what the command does, for notebooks and programs."""
+    result = run(make_training(config), config, "snake", preset)
+    finish(config, result)
+    return result
+
+
+def finish(config: PPO | DQN, result: Result) -> None:
+    """The pictures of a run that came to its end."""
+    agents = scores.agents_of(result.state.agent, config.run.num_seeds)
+    for path in draw(result.directory, config, agents, jax.random.key(config.run.seed)):
+        print(path)
+
+
+def draw(
+    directory: Path,
+    config: PPO | DQN,
+    agents: list[AgentState],
+    key: jax.Array,
+    games: int = FILM_GAMES,
+) -> list[Path]:
+    """Writes `learning_curve.png` and `best_game.gif` into a run directory; returns their paths.
+
+    The film is of the best of `games` games, of the first seed's agent.
+    """
+    curve, film = directory / "learning_curve.png", directory / "best_game.gif"
+    pictures.learning_curve(
+        records.read_metrics(directory),
+        curve,
+        score="score",
+        title=f"Snake {config.env.rows}×{config.env.cols}, {config.env.observation}",
+        evaluation=scores.read_evaluation(directory),
+    )
+    board = Board(config.env.rows, config.env.cols)
+    game = best_game(config, agents[0], key, games)
+    drawing.film(board, game.states, film, ending=game.ending)
+    return [curve, film]
+
+
+class Film(NamedTuple):
+    """One game, to be shown."""
+
+    states: State  # NumPy [S, ...], from the first position to the last
+    ending: str  # one of drawing.LOOKS
+
+
+def best_game(config: PPO | DQN, agent_state: AgentState, key: jax.Array, games: int) -> Film:
+    """The game with the most food among `games` greedy ones.
+
+    Played twice with the same key: once to find it, once to keep it.
+    """
+    env, params, agent = make_parts(config, greedy=True)
+    limit = config.env.max_steps_in_episode
+
+    @jax.jit
+    def played(agent_state, key):
+        return evaluate.evaluate(env, params, agent, agent_state, key, games, 1, limit)
+
+    @functools.partial(jax.jit, static_argnames="num_steps")
+    def replayed(agent_state, key, which, num_steps):
+        return evaluate.trajectory(env, params, agent, agent_state, key, games, which, num_steps)
+
+    episodes = jax.device_get(played(agent_state, jax.random.clone(key)))
+    best = int(np.argmax(episodes.outcome["score"][:, 0]))
+    game = replayed(agent_state, key, best, int(episodes.length[best, 0]))
+    last_state = jax.tree.map(lambda x: x[-1], game.state)
+    final, *_ = env.transition(jax.random.key(0), last_state, game.action[-1], params)
+    states = jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
+    return Film(states, ending_of(jax.tree.map(lambda x: x[best, 0], episodes)))
+
+
+def ending_of(episode: evaluate.Episodes) -> str:
+    """How one game ended, in the words of `drawing.LOOKS`."""
+    if episode.outcome["won"]:
+        return "board full"
+    if episode.outcome["starved"]:
+        return "starved"
+    return "crashed" if episode.terminated else "time up"
+
+
 if __name__ == "__main__":
-    sys.exit(command.main("snake", PRESETS, make_training))
+    sys.exit(command.main("snake", PRESETS, make_training, finish))

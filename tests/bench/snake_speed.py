@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,19 +67,18 @@ def ours(name: str, rows: int, cols: int, view: str, see: bool) -> Case:
     return Case(name, begin, step)
 
 
-def jumanji_cases(rows: int, cols: int) -> list[Case]:
-    """Jumanji's Snake under both of its automatic resets; none if it is not installed."""
+def jumanji_cases() -> list[Case]:
+    """Snake-v1 under both of Jumanji's automatic resets; none if it is not installed."""
     try:
-        from jumanji.environments import Snake as JumanjiSnake
-        from jumanji.wrappers import AutoResetWrapper, VmapAutoResetWrapper
+        game = import_module("jumanji").make("Snake-v1")
+        wrappers = import_module("jumanji.wrappers")
     except ImportError as error:
         print(f"jumanji is left out, as it cannot be imported ({error}); see the extra `bench`")
         return []
-    game = JumanjiSnake(rows, cols)
-    one, many = AutoResetWrapper(game), VmapAutoResetWrapper(game)
+    one, many = wrappers.AutoResetWrapper(game), wrappers.VmapAutoResetWrapper(game)
     steps = {"AutoReset": jax.vmap(one.step), "VmapAutoReset": many.step}
     return [
-        jumanji_case(f"jumanji {rows}×{cols} {sight}, {wrapper}", game, many.reset, step, see)
+        jumanji_case(f"jumanji 12×12 {sight}, {wrapper}", game, many.reset, step, see)
         for sight, see in (("seen", True), ("unseen", False))
         for wrapper, step in steps.items()
     ]
@@ -154,7 +153,7 @@ def all_cases() -> list[Case]:
         ours("10×10 tail", 10, 10, "tail", see=True),
         ours("12×12 unseen", 12, 12, "features", see=False),
         ours("12×12 planes", 12, 12, "planes", see=True),
-        *jumanji_cases(12, 12),
+        *jumanji_cases(),
     ]
 
 

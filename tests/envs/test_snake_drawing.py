@@ -1,16 +1,18 @@
 """Pictures of Snake: the pixels of a picture against the body that it was drawn from."""
 
 import random
+from dataclasses import replace
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from PIL import Image
 
 from envs.snake import drawing, rules, tiles
 from envs.snake.bitboard import Board
 from tests.envs.random_bodies import covering_path, heading_of, random_body
+from tests.envs.test_gif import frames_of
 
 BOARDS = [Board(10, 10), Board(4, 20), Board(20, 4), Board(7, 5)]
 
@@ -57,7 +59,7 @@ def test_every_cell_shows_what_is_on_it(board):
 def test_the_body_joins_only_cells_that_follow_each_other(board):
     body = covering_path(board.rows, board.cols, random.Random(1))
     picture = picture_of(board, body, None, ending="")
-    follows = {frozenset(pair) for pair in zip(body, body[1:], strict=False)}
+    follows = {frozenset(pair) for pair in pairwise(body)}
     for row, col in np.ndindex(board.rows, board.cols):
         for other in ((row + 1, col), (row, col + 1)):
             if other[0] < board.rows and other[1] < board.cols:
@@ -118,18 +120,79 @@ def test_a_title_that_is_too_long_is_cut():
     assert score_and_step[gap] < changed[0] < changed[-1] < score_and_step[gap + 1]
 
 
-def played(board: Board, actions: int, seed: int) -> rules.State:
-    """The positions `[S, ...]` of a game that goes up, right, down or left until it crashes."""
-    key, start_key = jax.random.split(jax.random.key(seed))
-    state = rules.start(board, rules.CLASSIC, jax.random.bits(start_key, (2,)))
+def slide(board: Board, path, length: int, food=None) -> rules.State:
+    """The positions `[S, ...]` of a snake that slides along a path and at its end is stopped."""
+    bodies = [path[i : i + length][::-1] for i in range(len(path) - length + 1)]
+    states = [rules.from_body(board, body, food, heading_of(body)) for body in bodies]
+    states.append(states[-1])
+    states = [replace(state, time=jnp.int32(i)) for i, state in enumerate(states)]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
-    def step(state, word):
-        return rules.move(board, rules.CLASSIC, state, rules.turn(state, word & 3, False), word)[
-            0
-        ], state
 
-    words = jax.random.bits(key, (actions,)) & jnp.uint32(0x7FFFFFFF)
-    _, states = jax.jit(lambda s, w: jax.lax.scan(step, s, w.astype(jnp.int32)))(state, words)
-    states = jax.tree.map(np.asarray, states)
-    still = np.flatnonzero(states.head[1:] == states.head[:-1])
-    return jax.tree.map(lambda x: x[: still[0] + 2], states)
+def test_a_film_shows_every_position(tmp_path):
+    board, path = Board(5, 8), covering_path(5, 8, random.Random(5))[:20]
+    states = slide(board, path, 6)
+    drawing.film(board, states, tmp_path / "film.gif", fps=25, captions=list("abcdefghijklmnop"))
+    read, seconds = frames_of(tmp_path / "film.gif")
+    assert len(read) == 16
+    assert seconds == pytest.approx([0.04] * 15 + [2.0])
+    assert read[0].shape == (drawing.STRIP + 250 + drawing.MARGIN, 400 + 2 * drawing.MARGIN, 3)
+    for i, frame in enumerate(read[:-1]):
+        body = path[i : i + 6]
+        for cell in np.ndindex(5, 8):
+            assert (kind(pixel(board, frame, *cell)) == "snake") == (cell in body)
+    state = jax.tree.map(lambda x: x[-1], states)
+    crashed = np.asarray(drawing.draw(board, state, "p", "crashed"))
+    away = np.abs(read[-1].astype(int) - crashed).max(-1)
+    assert np.percentile(away, 98) < 40  # fewer colours, else the same
+    assert tuple(read[-1][-1, 0].tolist()) == tuple(crashed[-1, 0].tolist())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["film.gif"]
+
+
+def test_a_film_of_a_long_snake_is_small(tmp_path):
+    board = Board(10, 10)
+    states = slide(board, covering_path(10, 10, random.Random(6)), 60)
+    one = jax.tree.map(lambda x: x[:1], states)
+    drawing.film(board, one, tmp_path / "one.gif")
+    drawing.film(board, states, tmp_path / "all.gif")
+    first, whole = ((tmp_path / name).stat().st_size for name in ("one.gif", "all.gif"))
+    assert (whole - first) / (len(states.time) - 1) < 3000  # 3 MB for 1,000 steps
+
+
+def test_long_games_are_followed_in_chunks(monkeypatch):
+    board, path = Board(4, 5), covering_path(4, 5, random.Random(7))[:14]
+    states = slide(board, path, 5)
+    whole = drawing.film_strip(board, states, count=11)
+    monkeypatch.setattr(drawing, "CHUNK", 4)
+    np.testing.assert_array_equal(whole, drawing.film_strip(board, states, count=11))
+
+
+@pytest.mark.parametrize(("count", "across", "down"), [(1, 1, 1), (3, 3, 1), (8, 4, 2), (99, 4, 3)])
+def test_a_strip_shows_the_first_and_the_last(count, across, down):
+    board = Board(4, 5)
+    states = slide(board, covering_path(4, 5, random.Random(8))[:14], 5)
+    strip = drawing.film_strip(board, states, count)
+    at = lambda i: jax.tree.map(lambda x: x[i], states)
+    last = drawing.draw(board, at(-1), ending="crashed")
+    width, height = last.size
+    gap = 2 * drawing.MARGIN
+    assert strip.size == (across * (width + gap) - gap, down * (height + gap) - gap)
+    left = (min(count, len(states.time)) - 1) % 4 * (width + gap)
+    box = (left, strip.height - height, left + width, strip.height)
+    np.testing.assert_array_equal(strip.crop(box), last)
+    if count > 1:
+        np.testing.assert_array_equal(strip.crop((0, 0, width, height)), drawing.draw(board, at(0)))
+
+
+def test_what_cannot_be_filmed_is_refused(tmp_path):
+    board, path = Board(4, 4), tmp_path / "film.gif"
+    states = slide(board, covering_path(4, 4, random.Random(9))[:7], 5)
+    with pytest.raises(ValueError, match="2 captions for 4 positions"):
+        drawing.film(board, states, path, captions=("a", "b"))
+    with pytest.raises(ValueError, match="fps is 100"):
+        drawing.film(board, states, path, fps=100)
+    with pytest.raises(ValueError, match="no positions"):
+        drawing.film(board, jax.tree.map(lambda x: x[:0], states), path)
+    with pytest.raises(ValueError, match="at least one"):
+        drawing.film_strip(board, states, 0)
+    assert not list(tmp_path.iterdir())

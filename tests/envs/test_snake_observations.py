@@ -107,6 +107,9 @@ def test_from_body_refuses_what_is_no_snake(body):
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_type_is_promoted_by_chance(view):
-    env = Snake(5, 6, view, "modern")
+    env, key = Snake(5, 6, view, "modern"), jax.random.key(0)
     with jax.numpy_dtype_promotion("strict"):
-        jax.eval_shape(lambda key: env.reset(key, env.default_params), jax.random.key(0))
+        obs, state = jax.eval_shape(env.reset, key, env.default_params)
+        action = jax.ShapeDtypeStruct((), jnp.int32)
+        after, later, *_ = jax.eval_shape(env.step, key, state, action, env.default_params)
+    assert (obs, state) == (after, later)

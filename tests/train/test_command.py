@@ -13,7 +13,7 @@ from train.errors import QUIT, Interrupted, NonFiniteError, UsageError
 
 def refusal(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
     """What stderr says about bad arguments."""
-    assert main("tiny", tiny.PRESETS, tiny.make_training, arguments) == 2
+    assert main("tiny", tiny.PRESETS, tiny.make_training, arguments=arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1

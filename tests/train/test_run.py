@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ import pytest
 
 from jaxrl import checkpoint
 from jaxrl.evaluate import evaluate
+from jaxrl.loop import Metrics, TrainState
 from tests.train import tiny
 from train import programs, records
 from train.command import main, parse
@@ -95,25 +97,48 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return train(configure(directory=tmp_path_factory.mktemp("whole") / "run"))
 
 
+class Healthy(NamedTuple):
+    """The first updates of the same run in a plain loop."""
+
+    update: Callable[[TrainState], tuple[TrainState, Metrics]]  # jitted
+    states: list[TrainState]  # before each update
+    reports: list[Metrics]
+
+    def poison(self, number: int) -> float:
+        """What makes update `number`, counted from 1, yield NaN."""
+        return float(self.reports[number - 1].agent["bits"])
+
+
+@pytest.fixture(scope="module")
+def healthy() -> Healthy:
+    training = tiny.make_training(configure("plain"))  # the idle work of "slow" changes nothing
+    update = jax.jit(training.update)
+    states, reports = [jax.jit(training.init)(programs.keys_of(0)[0])], []
+    for _ in range(8):
+        state, report = update(states[-1])
+        states.append(state)
+        reports.append(jax.device_get(report))
+    return Healthy(update, states, reports)
+
+
+def assert_close(state: TrainState, other: TrainState) -> None:
+    """Equal but for the rounding of another compilation."""
+    for a, b in zip(*(jax.tree.leaves((s.agent, s.obs)) for s in (state, other)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
 def assert_equal_runs(directory: Path, state: Any, whole: Result) -> None:
     assert bits(state) == bits(whole.state)
     assert bits(state_in(directory, whole.state)) == bits(whole.state)
     assert timeless_rows(directory) == timeless_rows(whole.directory)
 
 
-def test_the_record_tells_what_the_updates_reported(whole: Result):
-    """Against a plain loop over the updates, in chunks of two."""
-    training = tiny.make_training(configure())
-    state = jax.jit(training.init)(programs.keys_of(0)[0])
-    update = jax.jit(training.update)
+def test_the_record_tells_what_the_updates_reported(whole: Result, healthy: Healthy):
     rows = records.read_metrics(whole.directory)
     assert [row["updates"] for row in rows] == list(range(2, UPDATES + 1, 2))
     episodes = 0
-    for row in rows[:4]:
-        reports = []
-        for _ in range(2):
-            state, report = update(state)
-            reports.append(jax.device_get(report))
+    for i, row in enumerate(rows[:4]):
+        reports = healthy.reports[2 * i : 2 * i + 2]
         ended = sum(int(r.episodes) for r in reports)
         episodes += ended
         assert row["seed"] == row["skipped"] == row["restores"] == 0
@@ -123,9 +148,8 @@ def test_the_record_tells_what_the_updates_reported(whole: Result):
             total = sum(float(r.finished[name]) for r in reports)
             expected = pytest.approx(total / ended, rel=1e-5) if ended else None
             assert row["finished"][name] == expected
-        assert row["agent"]["loss"] == pytest.approx(
-            np.mean([r.agent["loss"] for r in reports]), rel=1e-4
-        )
+        loss = np.mean([r.agent["loss"] for r in reports])
+        assert row["agent"]["loss"] == pytest.approx(loss, rel=1e-4)
         assert row["steps_per_second"] > 0
     seconds = [row["seconds"] for row in rows]
     assert seconds == sorted(seconds)
@@ -235,7 +259,12 @@ def test_an_interrupt_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_another_configuration_is_refused(whole: Result, capsys: pytest.CaptureFixture):
     arguments = ["--resume", str(whole.directory), "--agent.learning_rate", "0.5"]
-    assert main("tiny", tiny.PRESETS, tiny.make_training, [*arguments, "--agent.replay", "9"]) == 2
+    assert (
+        main(
+            "tiny", tiny.PRESETS, tiny.make_training, arguments=[*arguments, "--agent.replay", "9"]
+        )
+        == 2
+    )
     _, err = capsys.readouterr()
     assert "(agent.learning_rate: 0.01 -> 0.5; agent.replay: 7 -> 9)" in err
     assert err.count("\n") == 1
@@ -294,78 +323,51 @@ def test_enough_episodes_end_a_run(tmp_path: Path):
     assert checkpoint.steps(result.directory / "checkpoints")[-1] == rows[-1]["updates"] < UPDATES
 
 
-@pytest.fixture(scope="module")
-def steps() -> list[tuple[Any, float]]:
-    """The healthy run, update by update: the state before each, and its bits."""
-    training = tiny.make_training(configure("plain"))
-    state, update = jax.jit(training.init)(programs.keys_of(0)[0]), jax.jit(training.update)
-    states = []
-    for _ in range(8):
-        after, report = update(state)
-        states.append((state, float(report.agent["bits"])))
-        state = after
-    return states
-
-
 class TestNonFinite:
-    """One update of the timeline is poisoned: the one whose random `bits` are known."""
+    """One update of the timeline yields NaN: the one whose random `bits` are known."""
 
     def poisoned(self, tmp_path: Path, poison: float, **fields) -> tiny.Config:
-        return configure(
-            "plain", 8, {"poison": poison}, directory=tmp_path / "run", checkpoint_every=2, **fields
-        )
+        fields = {"directory": tmp_path / "run", "checkpoint_every": 2, **fields}
+        return configure("plain", 8, {"poison": poison}, **fields)
 
-    def test_raise(self, tmp_path: Path, steps):
+    def test_raise(self, tmp_path: Path, healthy: Healthy):
         with pytest.raises(
             NonFiniteError, match=r"update 6 of seed 0: loss not finite: .*--resume"
         ):
-            train(self.poisoned(tmp_path, steps[5][1]))
+            train(self.poisoned(tmp_path, healthy.poison(6)))
         assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [4]
         assert [row["updates"] for row in records.read_metrics(tmp_path / "run")] == [2, 4]
 
-    def test_skip(self, tmp_path: Path, steps):
+    def test_skip(self, tmp_path: Path, healthy: Healthy):
         """The agent stays as it was before that update; environments and keys have moved on."""
-        config = self.poisoned(tmp_path, steps[5][1], on_nonfinite="skip")
-        result = train(config)
-        update = jax.jit(tiny.make_training(config).update)
-        state = steps[5][0]
-        state = state._replace(key=jax.random.clone(state.key))
-        for _ in range(3):
-            agent = state.agent
-            state, report = update(state)
-            if not np.isfinite(report.agent["loss"]):
-                state = state._replace(agent=agent)
-        jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
-            (result.state.agent, result.state.obs, result.state.updates),
-            (state.agent, state.obs, state.updates),
-        )
+        result = train(self.poisoned(tmp_path, healthy.poison(6), on_nonfinite="skip"))
+        after = healthy.states[6]
+        state = after._replace(agent=healthy.states[5].agent, key=jax.random.clone(after.key))
+        for _ in range(2):
+            state, _ = healthy.update(state)
+        assert_close(result.state, state)
+        assert int(result.state.updates) == 8
+        assert int(result.state.agent.updates) == 7
         rows = records.read_metrics(result.directory)
         assert [row["skipped"] for row in rows] == [0, 0, 1, 1]
-        assert rows[2]["agent"]["bits"] == steps[4][1]  # the mean over the update that was kept
+        assert rows[2]["agent"]["bits"] == healthy.reports[4].agent["bits"]  # of the one kept
 
     def test_skip_stops_where_nothing_is_left(self, tmp_path: Path):
         with pytest.raises(NonFiniteError, match="update 1 of seed 0"):
             train(self.poisoned(tmp_path, float("inf"), on_nonfinite="skip"))
 
-    def test_restore(self, tmp_path: Path, steps, capsys: pytest.CaptureFixture):
+    def test_restore(self, tmp_path: Path, healthy: Healthy, capsys: pytest.CaptureFixture):
         """Back to update 4, and another way on from there."""
-        config = self.poisoned(tmp_path, steps[5][1], on_nonfinite="restore")
-        result = train(config)
+        result = train(self.poisoned(tmp_path, healthy.poison(6), on_nonfinite="restore"))
         assert "back to update 4" in capsys.readouterr().out
         rows = records.read_metrics(result.directory)
         assert [row["updates"] for row in rows] == [2, 4, 6, 8]
         assert [row["restores"] for row in rows] == [0, 0, 1, 1]
-        state = steps[4][0]
-        state = state._replace(key=jax.random.fold_in(state.key, 1))
-        update = jax.jit(tiny.make_training(config).update)
+        state = healthy.states[4]
+        state = state._replace(key=jax.random.fold_in(jax.random.clone(state.key), 1))
         for _ in range(4):
-            state, _ = update(state)
-        jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
-            result.state.agent,
-            state.agent,
-        )
+            state, _ = healthy.update(state)
+        assert_close(result.state, state)
 
     def test_restore_gives_up(self, tmp_path: Path):
         with pytest.raises(NonFiniteError, match="so after each of 3 restores"):
@@ -376,7 +378,7 @@ def test_a_command_from_beginning_to_end(tmp_path: Path, capsys: pytest.CaptureF
     """Train, evaluate; the summary is of the very games that the trained agent plays."""
     directory = tmp_path / "run"
     flags = ["--run.directory", str(directory), "--run.total_transitions", "60", "--run.seed", "3"]
-    assert main("tiny", tiny.PRESETS, tiny.make_training, ["plain", *flags]) == 0
+    assert main("tiny", tiny.PRESETS, tiny.make_training, arguments=["plain", *flags]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert "compiled in" in out

@@ -1,0 +1,38 @@
+"""Every notebook runs from a clean state, on a tiny budget, and is committed without output."""
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_runs_from_a_clean_state(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXRL_NOTEBOOK_STEPS", "70000")
+    search_path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(search_path))
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    )
+    client.execute()
+    shown = [
+        o.data
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for o in cell.outputs
+        if "data" in o
+    ]
+    assert any("image/png" in data for data in shown)
+    assert any("image/gif" in data for data in shown)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_is_committed_without_output(path):
+    notebook = nbformat.read(path, as_version=4)
+    assert all(not cell.outputs for cell in notebook.cells if cell.cell_type == "code")
