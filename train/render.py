@@ -10,6 +10,7 @@ import tyro
 from train import runs
 from train.command import command, parse_flags
 from train.errors import UsageError
+from train.scores import play
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,11 @@ def main(arguments: list[str]) -> int:
         if options.games < 1:
             raise UsageError(f"--games is {options.games}; expected at least 1")
         run = runs.load(options.run)
-        key = jax.random.key(options.key)
-        for path in run.entry.draw(run.directory, run.config, run.agents, key, options.games):
-            print(path)
+        config = runs.with_evaluation(run.config, evaluation_games=options.games)
+        training, key = run.entry.make_training(config), jax.random.key(options.key)
+        played = play(training.evaluate, run.agents[:1], [jax.random.clone(key)])
+        print(run.entry.draw_curve(run.directory, config))
+        print(run.entry.draw_film(run.directory, config, run.agents[0], key, played.episodes[0]))
 
     return command(render)
 

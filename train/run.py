@@ -24,7 +24,7 @@ from train.errors import Interrupted, NonFiniteError, RunError, UsageError
 from train.progress import Display, clock
 from train.records import CHECKPOINTS
 from train.rows import Counters, by_seed, chunk_rows, counted, mean_score, what_is_not_finite
-from train.scores import evaluate_run, evaluation_table
+from train.scores import Played, evaluate_run, evaluation_table, write_evaluation
 from train.settings import MAY_CHANGE, Config, Training
 from train.signals import StopRequest
 
@@ -40,7 +40,7 @@ class Result(NamedTuple):
 
     directory: Path
     state: TrainState  # with a leading axis S if there are several seeds
-    evaluation: dict[str, Any] | None  # what `eval.json` holds
+    played: Played | None  # the games that `eval.json` summarises, with keys `programs.keys_of`
 
 
 def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
@@ -227,17 +227,19 @@ class Session:
             f"--run.on_nonfinite {' or '.join(sorted(policies))}"
         )
 
-    def evaluate(self, state: TrainState) -> dict[str, Any] | None:
+    def evaluate(self, state: TrainState) -> Played | None:
         """Plays the games that count; prints and writes how they went."""
-        if not self.settings.evaluation_games:
+        settings = self.settings
+        if not settings.evaluation_games:
             return None
-        evaluation = evaluate_run(self.training, self.settings, self.directory, state)
+        played = evaluate_run(self.training, settings, state)
+        evaluation = write_evaluation(self.directory, settings.seeds, played, self.training.score)
         self.display.console.print(evaluation_table(evaluation))
         self.display.say(
-            f"evaluated in {clock(evaluation['seconds'])}, "
-            f"after compiling for {clock(evaluation['compile_seconds'])}"
+            f"evaluated in {clock(played.seconds)}, "
+            f"after compiling for {clock(played.compile_seconds)}"
         )
-        return evaluation
+        return played
 
     def transitions(self, counters: Counters) -> int:
         """Environment steps of each seed."""

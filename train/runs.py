@@ -16,7 +16,7 @@ from train.errors import UsageError
 from train.scores import agents_of
 
 ENTRY_POINTS = ("snake",)
-"""The modules of `train` that start runs; each has PRESETS, make_training and draw."""
+"""Modules of `train` that start runs; they have PRESETS, make_training, draw_curve, draw_film."""
 
 
 class Run(NamedTuple):
@@ -45,9 +45,8 @@ def load(directory: str | Path) -> Run:
     config = rebuild(entry.PRESETS[saved["preset"]], saved["config"])
     try:
         training = entry.make_training(config)
-        start = lambda seed: training.init(programs.keys_of(seed)[0])
-        start = jax.vmap(start) if config.run.num_seeds > 1 else start
-        like = jax.eval_shape(start, config.run.seed_array())
+        seeds = config.run.seed_array()
+        like = jax.eval_shape(programs.beginning(training.init, seeds), seeds)
         state, _, updates = checkpoint.restore(directory / records.CHECKPOINTS, like)
     except (ValueError, checkpoint.CheckpointError) as error:
         raise UsageError(" ".join(str(error).split())) from error

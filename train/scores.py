@@ -27,13 +27,10 @@ class Played(NamedTuple):
     seconds: float
 
 
-def evaluate_run(
-    training: Training, settings: Config, directory: Path, state: TrainState
-) -> dict[str, Any]:
-    """Plays the games of every seed in `state`, always the same ones, and writes `eval.json`."""
+def evaluate_run(training: Training, settings: Config, state: TrainState) -> Played:
+    """Plays the games of every seed in `state`, always the same ones."""
     keys = [keys_of(seed)[1] for seed in settings.seeds]
-    played = play(training.evaluate, agents_of(state.agent, settings.num_seeds), keys)
-    return write_evaluation(directory, settings.seeds, played, training.score)
+    return play(training.evaluate, agents_of(state.agent, settings.num_seeds), keys)
 
 
 def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:

@@ -1,6 +1,5 @@
 """`python -m train.snake`: an agent learns Snake. Presets: ppo (default), dqn."""
 
-import functools
 import math
 import sys
 from dataclasses import dataclass, field
@@ -24,10 +23,8 @@ from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import AgentState
-from train import command, pictures, records, scores, settings
+from train import command, pictures, programs, records, scores, settings
 from train.run import Result, run
-
-FILM_GAMES = 100
 
 
 @dataclass(frozen=True)
@@ -163,34 +160,35 @@ def train(config: PPO | DQN, preset: str = "ppo") -> Result:
 
 def finish(config: PPO | DQN, result: Result) -> None:
     """The pictures of a run that came to its end."""
-    agents = scores.agents_of(result.state.agent, config.run.num_seeds)
-    for path in draw(result.directory, config, agents, jax.random.key(config.run.seed)):
-        print(path)
+    print(draw_curve(result.directory, config))
+    if result.played:
+        agent = scores.agents_of(result.state.agent, config.run.num_seeds)[0]
+        key = programs.keys_of(config.run.seed)[1]
+        print(draw_film(result.directory, config, agent, key, result.played.episodes[0]))
 
 
-def draw(
+def draw_curve(directory: Path, config: PPO | DQN) -> Path:
+    """Writes `learning_curve.png` into a run directory."""
+    path = directory / "learning_curve.png"
+    title = f"Snake {config.env.rows}×{config.env.cols}, {config.env.observation}"
+    evaluation = scores.read_evaluation(directory)
+    pictures.learning_curve(records.read_metrics(directory), path, "score", title, evaluation)
+    return path
+
+
+def draw_film(
     directory: Path,
     config: PPO | DQN,
-    agents: list[AgentState],
+    agent_state: AgentState,
     key: jax.Array,
-    games: int = FILM_GAMES,
-) -> list[Path]:
-    """Writes `learning_curve.png` and `best_game.gif` into a run directory; returns their paths.
-
-    The film is of the best of `games` games, of the first seed's agent.
-    """
-    curve, film = directory / "learning_curve.png", directory / "best_game.gif"
-    pictures.learning_curve(
-        records.read_metrics(directory),
-        curve,
-        score="score",
-        title=f"Snake {config.env.rows}×{config.env.cols}, {config.env.observation}",
-        evaluation=scores.read_evaluation(directory),
-    )
+    episodes: evaluate.Episodes,
+) -> Path:
+    """Writes `best_game.gif`: the game with the most food of those that `key` has led to."""
+    path = directory / "best_game.gif"
+    film = best_game(config, agent_state, key, episodes)
     board = Board(config.env.rows, config.env.cols)
-    game = best_game(config, agents[0], key, games)
-    drawing.film(board, game.states, film, ending=game.ending)
-    return [curve, film]
+    drawing.film(board, film.states, path, ending=film.ending)
+    return path
 
 
 class Film(NamedTuple):
@@ -200,25 +198,19 @@ class Film(NamedTuple):
     ending: str  # one of drawing.LOOKS
 
 
-def best_game(config: PPO | DQN, agent_state: AgentState, key: jax.Array, games: int) -> Film:
-    """The game with the most food among `games` greedy ones.
+def best_game(
+    config: PPO | DQN, agent_state: AgentState, key: jax.Array, episodes: evaluate.Episodes
+) -> Film:
+    """The game with the most food among `episodes [N, 1]`, played again to see how it went.
 
-    Played twice with the same key: once to find it, once to keep it.
+    `key` must be the one that `make_training(config).evaluate` played them with.
     """
-    env, params, agent = make_parts(config, greedy=True)
-    limit = config.env.max_steps_in_episode
-
-    @jax.jit
-    def played(agent_state, key):
-        return evaluate.evaluate(env, params, agent, agent_state, key, games, 1, limit)
-
-    @functools.partial(jax.jit, static_argnames="num_steps")
-    def replayed(agent_state, key, which, num_steps):
-        return evaluate.trajectory(env, params, agent, agent_state, key, games, which, num_steps)
-
-    episodes = jax.device_get(played(agent_state, jax.random.clone(key)))
+    env, params, agent = make_parts(config, greedy=config.run.evaluation_greedy)
     best = int(np.argmax(episodes.outcome["score"][:, 0]))
-    game = replayed(agent_state, key, best, int(episodes.length[best, 0]))
+    num_envs, num_steps = len(episodes.length), int(episodes.length[best, 0])
+    game = jax.jit(evaluate.trajectory, static_argnums=(0, 2, 5, 7))(
+        env, params, agent, agent_state, key, num_envs, best, num_steps
+    )
     last_state = jax.tree.map(lambda x: x[-1], game.state)
     final, *_ = env.transition(jax.random.key(0), last_state, game.action[-1], params)
     states = jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
