@@ -13,11 +13,12 @@ class Environment(environment.Environment):
 
     A subclass writes four pure functions of one instance,
 
-    * `start(key, params) -> state`: the first state of an episode; it carries `time = 0`,
-    * `transition(key, state, action, params) -> (state, reward, terminated, info)`,
+    * `start(chance, params) -> state`: the first state of an episode; it carries `time = 0`,
+    * `transition(chance, state, action, params) -> (state, reward, terminated, info)`,
     * `describe(state, survey, params) -> obs`: the observation of a state,
     * and the spaces and `num_actions` of gymnax.
 
+    `chance` is a key of its own for each of the two, unless `chances` makes something cheaper.
     Where an observation rests on something dear (a flood fill, a graph), that part goes into
     `survey(state, params)`, and what is known of it at the start of an episode without computing
     into `first_survey`. `step` then surveys once, whether or not the episode ends, and the
@@ -27,12 +28,21 @@ class Environment(environment.Environment):
     Two environments built alike are equal, so they share one compilation.
     """
 
-    def start(self, key: jax.Array, params: Any) -> Any:
+    def chances(self, key: jax.Array) -> tuple[Any, Any]:
+        """The randomness of one step: what `transition` is given, and what `start` is given.
+
+        Of every step only one of the two counts, but a transition that chance can end must not
+        share its randomness with the start that follows.
+        """
+        transition_key, start_key = jax.random.split(key)
+        return transition_key, start_key
+
+    def start(self, chance: Any, params: Any) -> Any:
         """The first state of an episode."""
         raise NotImplementedError(f"{self.name} does not say how an episode starts")
 
     def transition(
-        self, key: jax.Array, state: Any, action: jax.Array, params: Any
+        self, chance: Any, state: Any, action: jax.Array, params: Any
     ) -> tuple[Any, jax.Array, jax.Array, dict[str, Any]]:
         """The next state, the reward, whether the episode ended for good, and `info`."""
         raise NotImplementedError(f"{self.name} does not say what an action does")
@@ -60,15 +70,17 @@ class Environment(environment.Environment):
 
     def reset_env(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
         """gymnax's hook: the first observation and state of an episode."""
-        state = self.start(key, params)
+        state = self.start(self.chances(key)[1], params)
         return self.describe(state, self.first_survey(state, params), params), state
 
     def step_env(
         self, key: jax.Array, state: Any, action: Any, params: Any
     ) -> tuple[Any, Any, jax.Array, jax.Array, dict[str, Any]]:
         """gymnax's hook: one transition, with neither time limit nor reset."""
-        state, reward, terminated, info = self.transition(key, state, action, params)
-        return self.observe(key, state, action, params), state, reward, terminated, info
+        chance, _ = self.chances(key)
+        state, reward, terminated, info = self.transition(chance, state, action, params)
+        obs = self.describe(state, self.survey(state, params), params)
+        return obs, state, reward, terminated, info
 
     @partial(jax.jit, static_argnames=("self",))
     def step(
@@ -81,10 +93,10 @@ class Environment(environment.Environment):
         `final_observation`, always.
         """
         params = self.default_params if params is None else params
-        step_key, start_key = jax.random.split(key)
-        stepped, reward, terminated, info = self.transition(step_key, state, action, params)
+        chance, start_chance = self.chances(key)
+        stepped, reward, terminated, info = self.transition(chance, state, action, params)
         truncated = self.is_truncated(stepped, params)
-        started = self.start(start_key, params)
+        started = self.start(start_chance, params)
 
         done = terminated | truncated
         final_survey = self.survey(stepped, params)

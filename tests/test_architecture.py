@@ -7,12 +7,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 import envs
 import jaxrl.agents
 from envs.checker import env_checker
+from jaxrl.evaluate import evaluate
 from tests.test_layering import LAYERS, ROOT, violations
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
@@ -55,14 +57,23 @@ def test_the_page_has_an_environment_and_an_agent():
     assert sorted(path.rpartition("/")[0] for path in FILES) == ["envs", "jaxrl/agents"]
 
 
-def test_the_examples_meet_and_learn(examples: Path):
+def test_the_examples_meet_and_learn(examples: Path, key: jax.Array):
     names: dict = {}
     exec(compile(MEETING, "ARCHITECTURE.md", "exec"), names)
     assert Path(names["a2c"].__file__).is_relative_to(examples)
-    optimum = expected_steps(8, names["env"].default_params.slip)
-    assert float(np.mean(names["mean_length"][:5])) > 3 * optimum
-    assert float(np.mean(names["mean_length"][-50:])) == pytest.approx(optimum, rel=0.1)
+    env, length = names["env"], names["mean_length"]
+    optimum = expected_steps(8, env.default_params.slip)
+    assert float(np.mean(length[:5])) > 3 * optimum
+    assert float(np.mean(length[-50:])) < 1.5 * optimum
     assert float(np.min(names["arrived"][-50:])) == 1.0
+
+    network = names["ActorCritic"](names["MLP"]((32,)), env.num_actions)
+    greedy = names["a2c"].make(network, names["a2c"].Config(), greedy=True)
+    games = evaluate(
+        env, env.default_params, greedy, names["state"].agent, key, 64, 16, max_steps=2_000
+    )
+    assert bool(np.all(games.complete))
+    assert float(np.mean(games.length)) == pytest.approx(optimum, rel=0.1)  # five standard errors
 
 
 def test_the_example_environment_keeps_the_contract(examples: Path):

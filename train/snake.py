@@ -65,7 +65,7 @@ class Config:
     network: Network = Network()
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: settings.Config = field(
-        default_factory=lambda: settings.Config(total_transitions=20_000_000)
+        default_factory=lambda: settings.Config(total_transitions=30_000_000)
     )
 
 

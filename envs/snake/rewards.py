@@ -42,7 +42,7 @@ def reward(
 ) -> jax.Array:
     """The reward of one move, float32."""
     nearer = distance(board, before.head, before.food) - distance(board, after.head, after.food)
-    shaping = weights.shaping * nearer / max(board.rows, board.cols)
+    shaping = weights.shaping * nearer.astype(jnp.float32) / max(board.rows, board.cols)
     moved = weights.step + jnp.where(before.food >= 0, shaping, 0.0)
     base = jnp.where(died, weights.death, jnp.where(ate, weights.food, moved))
     return base + jnp.where(won, weights.win, 0.0) + jnp.where(timed_out, weights.timeout, 0.0)

@@ -163,6 +163,12 @@ def candidates(board: Board, state: State) -> tuple[jax.Array, jax.Array, jax.Ar
     return ahead, left, right
 
 
+def exit_heading(state: State, cell: jax.Array) -> jax.Array:
+    """The direction in which the snake left a cell of its body."""
+    low, high = (bitboard.contains(plane, cell).astype(jnp.int32) for plane in state.exits)
+    return low + 2 * high
+
+
 def is_entrapped(board: Board, rules: Rules, state: State) -> jax.Array:
     """Whether every move kills."""
     free = free_cells(board, rules, state)
@@ -182,7 +188,7 @@ def move(
     head_bit = bitboard.single(state.head, board.num_words)
     stayed = bitboard.where(ate, state.occupied, bitboard.difference(state.occupied, tail_bit))
     low, high = state.exits
-    tail_heading = bitboard.contains(low, state.tail) + 2 * bitboard.contains(high, state.tail)
+    tail_heading = exit_heading(state, state.tail)
     without_head = tuple(bitboard.difference(plane, head_bit) for plane in (low, high))
     moved = state.replace(
         occupied=bitboard.union(stayed, bitboard.single(target, board.num_words)),
@@ -193,7 +199,7 @@ def move(
         head=target,
         tail=jnp.where(ate, state.tail, state.tail + offset(board, tail_heading)),
         heading=heading,
-        length=state.length + ate,
+        length=state.length + ate.astype(jnp.int32),
         hunger=jnp.where(ate, -1, state.hunger),
         order=_advance_order(board, state, target, ate),
     )
@@ -217,13 +223,11 @@ def order(board: Board, state: State) -> jax.Array:
 
     Walks the body, which takes as many steps as the snake is long: for pictures and tests.
     """
-    low, high = state.exits
 
     def walk(rank, carry):
         ranks, cell = carry
         ranks = ranks.at[board.row(cell), board.col(cell)].set(rank)
-        heading = bitboard.contains(low, cell) + 2 * bitboard.contains(high, cell)
-        return ranks, cell + offset(board, heading)
+        return ranks, cell + offset(board, exit_heading(state, cell))
 
     nothing = jnp.zeros((board.rows, board.cols), jnp.int32)
     return jax.lax.fori_loop(1, state.length + 1, walk, (nothing, state.tail))[0]
@@ -231,10 +235,10 @@ def order(board: Board, state: State) -> jax.Array:
 
 def _straight_order(board: Board, cells: list[jax.Array]) -> jax.Array:
     """`State.order` of a snake that covers `cells`, head first."""
-    grid = jnp.zeros((board.rows, board.cols), jnp.int16)
+    order = jnp.zeros(board.num_cells, jnp.int16)
     for rank, cell in enumerate(reversed(cells), start=1):
-        grid = jnp.where(board.indices == cell, jnp.int16(rank), grid)
-    return grid
+        order = jnp.where(board.indices == cell, jnp.int16(rank), order)
+    return order
 
 
 def _advance_order(
@@ -244,7 +248,7 @@ def _advance_order(
     if state.order is None:
         return None
     passed = jnp.maximum(state.order - (~ate).astype(jnp.int16), 0)
-    length = (state.length + ate).astype(jnp.int16)
+    length = (state.length + ate.astype(jnp.int32)).astype(jnp.int16)
     return jnp.where(board.indices == target, length, passed)
 
 
