@@ -16,7 +16,6 @@ LAYERS = {
     "jaxrl.returns": 1,
     "jaxrl.replay": 1,
     "jaxrl.distributions": 1,
-    "jaxrl.planning": 1,
     "jaxrl.loop": 1,
     "jaxrl.evaluate": 1,
     "jaxrl.checkpoint": 1,

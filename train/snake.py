@@ -212,7 +212,8 @@ def best_game(
         env, params, agent, agent_state, key, num_envs, best, num_steps
     )
     last_state = jax.tree.map(lambda x: x[-1], game.state)
-    final, *_ = env.transition(jax.random.key(0), last_state, game.action[-1], params)
+    chance, _ = env.chances(jax.random.key(0))
+    final, *_ = env.transition(chance, last_state, game.action[-1], params)
     states = jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
     return Film(states, ending_of(jax.tree.map(lambda x: x[best, 0], episodes)))
 

@@ -79,8 +79,8 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 class TimesOutAsDeath(Snake):
-    def transition(self, key, state, action, params):
-        state, reward, terminated, info = super().transition(key, state, action, params)
+    def transition(self, chance, state, action, params):
+        state, reward, terminated, info = super().transition(chance, state, action, params)
         return state, reward, terminated | (state.time >= params.max_steps_in_episode), info
 
 

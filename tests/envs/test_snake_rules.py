@@ -156,9 +156,8 @@ def assert_uniform(cells, expected: list) -> None:
 
 def test_first_food_is_uniform_over_the_free_cells():
     env, board = Snake(5, 6), Board(5, 6)
-    state = jax.jit(jax.vmap(env.start, in_axes=(0, None)))(
-        jax.random.split(jax.random.key(0), 30_000), env.default_params
-    )
+    _, chances = jax.vmap(env.chances)(jax.random.split(jax.random.key(0), 30_000))
+    state = jax.jit(jax.vmap(env.start, in_axes=(0, None)))(chances, env.default_params)
     free = set(range(30)) - {2 * 6 + col for col in (1, 2, 3)}
     assert_uniform(state.food, [board.index(*divmod(cell, 6)) for cell in free])
 
@@ -178,8 +177,9 @@ def test_next_food_is_uniform_over_what_the_fed_snake_leaves_free(picture):
     env, board = Snake(game.rows, game.cols, actions="absolute"), Board(game.rows, game.cols)
     state = fast_rules.from_body(board, game.body, game.food, game.heading)
     key = jax.random.key(len(game.body))
+    chances, _ = jax.vmap(env.chances)(jax.random.split(key, 20_000))
     after, *_ = jax.jit(jax.vmap(env.transition, in_axes=(0, None, None, None)))(
-        jax.random.split(key, 20_000), state, jnp.int32(game.heading), env.default_params
+        chances, state, jnp.int32(game.heading), env.default_params
     )
     free = [cell for cell in game.free_cells() if cell != game.food]
     assert set(np.asarray(after.length)) == {len(game.body) + 1}
@@ -191,9 +191,8 @@ def test_next_food_is_uniform_over_what_the_fed_snake_leaves_free(picture):
 
 def test_random_starts_are_uniform_over_all_that_fit():
     env, board = Snake(4, 5, rules="modern"), Board(4, 5)
-    state = jax.jit(jax.vmap(env.start, in_axes=(0, None)))(
-        jax.random.split(jax.random.key(1), 30_000), env.default_params
-    )
+    _, chances = jax.vmap(env.chances)(jax.random.split(jax.random.key(1), 30_000))
+    state = jax.jit(jax.vmap(env.start, in_axes=(0, None)))(chances, env.default_params)
     starts = oracle.straight_starts(4, 5)
     seen = np.stack([state.head, state.tail, state.heading], axis=1)
     assert_uniform(seen, [[board.index(*body[0]), board.index(*body[2]), h] for body, h in starts])
