@@ -105,14 +105,14 @@ def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any,
 def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
     """All that was seen is finite and inside the space; between resets the story is unbroken."""
     seen, reward, terminated, truncated, final = jax.tree.map(np.asarray, rollout)
-    require(np.all(np.isfinite(reward)), "a reward is not finite")
+    require(bool(np.all(np.isfinite(reward))), "a reward is not finite")
     done = terminated | truncated
     for shown, ended in zip(jax.tree.leaves(seen), jax.tree.leaves(final), strict=True):
         if np.issubdtype(shown.dtype, np.inexact):
             is_finite = np.all(np.isfinite(shown)) and np.all(np.isfinite(ended))
             require(bool(is_finite), "an observation is not finite")
         require(
-            np.array_equal(shown[~done], ended[~done]),
+            bool(np.array_equal(shown[~done], ended[~done])),
             "final_observation differs from the observation although the episode goes on",
         )
     contains = jax.vmap(jax.vmap(env.observation_space(params).contains))

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -128,7 +128,7 @@ def make_parts(config: PPO | DQN, greedy: bool = False):
     agent_config = config.agent
     if config.anneal:
         updates = config.run.total_updates(transitions_per_update(config))
-        agent_config = agent_config.replace(anneal_updates=float(updates))
+        agent_config = replace(agent_config, anneal_updates=float(updates))
     network = ActorCritic(torso, env.num_actions)
     return env, params, ppo.make(network, agent_config, greedy)
 

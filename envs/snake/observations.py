@@ -14,7 +14,7 @@ and up, right, down, left in the frame of the board.
 """  # noqa: E501
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ class Scene(NamedTuple):
     board: Board
     rules: Rules
     state: State
-    regions: Regions | tuple[()]
+    regions: Any  # Regions, where the observation needs them
 
 
 def flood_regions(board: Board, rules_: Rules, state: State) -> Regions:
@@ -206,6 +206,7 @@ def tail(scene: Scene) -> jax.Array:
 def planes(scene: Scene) -> jax.Array:
     """Float32 `[rows, cols, 5]`: body, head, tail, food, order of the body."""
     board, state = scene.board, scene.state
+    assert state.order is not None, "the game was started without the order of the body"
     order, length = state.order.astype(jnp.float32), state.length.astype(jnp.float32)
     food = jnp.asarray(board.indices) == state.food
     # flat until the end, and a product instead of a quotient: each doubles the speed on a CPU

@@ -5,7 +5,7 @@ occupied cells and, for each of its cells, the direction in which the snake left
 advances by reading two bits, at a cost that does not depend on how long the snake is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import jax
@@ -122,7 +122,7 @@ def start(board: Board, rules: Rules, random_words: jax.Array, keep_order: bool 
         hunger=zero,
         order=_straight_order(board, cells) if keep_order else None,
     )
-    return state.replace(food=draw_food(board, state, random_words[0]))
+    return replace(state, food=draw_food(board, state, random_words[0]))
 
 
 def turn(state: State, action: jax.Array, relative: bool) -> jax.Array:
@@ -190,7 +190,8 @@ def move(
     low, high = state.exits
     tail_heading = exit_heading(state, state.tail)
     without_head = tuple(bitboard.difference(plane, head_bit) for plane in (low, high))
-    moved = state.replace(
+    moved = replace(
+        state,
         occupied=bitboard.union(stayed, bitboard.single(target, board.num_words)),
         exits=(
             bitboard.where(heading & 1 != 0, bitboard.union(low, head_bit), without_head[0]),
@@ -204,7 +205,8 @@ def move(
         order=_advance_order(board, state, target, ate),
     )
     state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, state)
-    state = state.replace(
+    state = replace(
+        state,
         food=jnp.where(ate, draw_food(board, state, random_word), state.food),
         time=state.time + 1,
         hunger=state.hunger + 1,

@@ -4,12 +4,13 @@ The network maps an observation to `(policy, value)`: a distribution of `jaxrl.d
 V(obs). One loss trains both, entropy included.
 """
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
-from flax import linen, struct
+from flax import struct
 
 from jaxrl import returns
 from jaxrl.types import Agent, PyTree, Transition
@@ -68,7 +69,7 @@ class Batch(NamedTuple):
     target: jax.Array
 
 
-def make(network: linen.Module, config: Config, greedy: bool = False) -> Agent:
+def make(network: Any, config: Config, greedy: bool = False) -> Agent:
     """A PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
     Raises ValueError, when traced, if `minibatches` does not divide the rollout's transitions.
@@ -89,7 +90,8 @@ def make(network: linen.Module, config: Config, greedy: bool = False) -> Agent:
 
     def update(state: State, rollout: Transition, key: jax.Array):
         left = jnp.clip(1.0 - state.updates / config.anneal_updates, 0.0, 1.0)
-        now = config.replace(
+        now = replace(
+            config,
             learning_rate=left * config.learning_rate,
             entropy_weight=left * config.entropy_weight,
         )
@@ -126,7 +128,7 @@ def make(network: linen.Module, config: Config, greedy: bool = False) -> Agent:
     return Agent(init, lambda: (), act, update)
 
 
-def make_batch(network: linen.Module, params: PyTree, rollout: Transition, config: Config) -> Batch:
+def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
     """Advantages and critic targets of a rollout `[T, N]`, flattened to `[T * N]`."""
     size = rollout.reward.size
     if size % config.minibatches:
@@ -161,7 +163,7 @@ class Learning(NamedTuple):
 
 
 def gradient_step(
-    network: linen.Module,
+    network: Any,
     optimiser: optax.GradientTransformation,
     learning: Learning,
     batch: Batch,
@@ -177,7 +179,7 @@ def gradient_step(
 
 
 def loss(
-    network: linen.Module, params: PyTree, batch: Batch, config: Config
+    network: Any, params: PyTree, batch: Batch, config: Config
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
     """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and what it is made of."""
     policy, value = network.apply(params, batch.obs)

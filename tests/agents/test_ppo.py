@@ -1,5 +1,8 @@
 """PPO: its loss against hand calculations, and its values and policies against closed forms."""
 
+from dataclasses import replace
+from typing import Any
+
 import chex
 import gymnax
 import jax
@@ -16,7 +19,7 @@ from jaxrl.types import Transition
 from tests import toy_environments as toy
 
 DISCOUNT = 0.8
-NETWORK = ActorCritic(MLP((8,), activation="tanh"), num_actions=3)
+NETWORK: Any = ActorCritic(MLP((8,), activation="tanh"), num_actions=3)
 
 
 def make_train(env, network, config, num_updates, num_envs=32, num_steps=8, env_params=()):
@@ -46,7 +49,7 @@ def batch_of(key, size, network=NETWORK, features=5):
 @pytest.mark.parametrize("env", toy.DISCRETE, ids=lambda env: type(env).__name__)
 def test_value_and_policy_reach_the_closed_form(env, key):
     config = ppo.Config(learning_rate=1e-2, discount=DISCOUNT, anneal_updates=150.0)
-    network = ActorCritic(MLP((16,)), env.num_actions)
+    network: Any = ActorCritic(MLP((16,)), env.num_actions)
     state, _ = jax.jit(make_train(env, network, config, 150))(key)
     policy, value = network.apply(state.agent.params, env.observations())
     best = env.optimal_q(DISCOUNT)
@@ -165,19 +168,19 @@ def rollout_of(agent, state, key, steps=6, envs=4):
     return rollout
 
 
-def test_target_kl_skips_the_rest_of_an_update(key):
+def test_target_kl_skips_the_rest_of_an_update():
     network = ActorCritic(MLP((8,)), 2)
 
     @jax.jit
     def learn(config):
-        keys = jax.random.split(key, 3)
+        keys = jax.random.split(jax.random.key(0), 3)
         agent = ppo.make(network, config)
         state = agent.init(keys[0], jnp.ones(1))
         return agent.update(state, rollout_of(agent, state, keys[1]), keys[2])
 
     config = ppo.Config(learning_rate=0.3, minibatches=3, epochs=4, entropy_weight=0.0)
-    stopped, metrics = learn(config.replace(target_kl=1e-4))
-    once, _ = learn(config.replace(target_kl=-1.0))  # stops behind the first minibatch
+    stopped, metrics = learn(replace(config, target_kl=1e-4))
+    once, _ = learn(replace(config, target_kl=-1.0))  # stops behind the first minibatch
     free, free_metrics = learn(config)
     adam = lambda state: state.optimiser[1].count
     assert metrics["stopped"] == 1.0
