@@ -120,7 +120,7 @@ def start(board: Board, rules: Rules, random_words: jax.Array, keep_order: bool 
         length=zero + START_LENGTH,
         time=zero,
         hunger=zero,
-        order=_straight_order(board, cells) if keep_order else None,
+        order=_order_of(board, cells) if keep_order else None,
     )
     return replace(state, food=draw_food(board, state, random_words[0]))
 
@@ -235,7 +235,7 @@ def order(board: Board, state: State) -> jax.Array:
     return jax.lax.fori_loop(1, state.length + 1, walk, (nothing, state.tail))[0]
 
 
-def _straight_order(board: Board, cells: list[jax.Array]) -> jax.Array:
+def _order_of(board: Board, cells: list[jax.Array]) -> jax.Array:
     """`State.order` of a snake that covers `cells`, head first."""
     order = jnp.zeros(board.num_cells, jnp.int16)
     for rank, cell in enumerate(reversed(cells), start=1):
@@ -286,7 +286,7 @@ def from_body(
         length=jnp.int32(len(body)),
         time=jnp.int32(0),
         hunger=jnp.int32(0),
-        order=_straight_order(board, cells) if keep_order else None,
+        order=_order_of(board, cells) if keep_order else None,
     )
 
 

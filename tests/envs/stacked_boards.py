@@ -50,7 +50,7 @@ def stack_states(games: list[Game]) -> State:
         length=int32(len(game.body) for game in games),
         time=int32(game.time for game in games),
         hunger=int32(game.hunger for game in games),
-        order=jnp.asarray(np.stack([order(game) for game in games]), jnp.int16),
+        order=jnp.asarray(np.stack([order(game).reshape(-1) for game in games]), jnp.int16),
     )
 
 
