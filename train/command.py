@@ -6,6 +6,7 @@ python -m train.NAME [PRESET] [--field value ...]
 import contextlib
 import io
 import itertools
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +55,9 @@ def command(function: Callable[[], object]) -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:  # before there was anything to save
+        return QUIT
+    except BrokenPipeError:  # the reader has gone, as in `--help | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains later
         return QUIT
     return 0
 

@@ -1,5 +1,7 @@
 """The command line: every mistake is answered in one line, with exit code 2."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,3 +153,12 @@ def test_other_exits():
     assert command(press_ctrl_c) == QUIT
     with pytest.raises(RuntimeError, match="a bug"):
         command(misprogrammed)
+
+
+def test_help_may_be_cut_short():
+    help_cut = [sys.executable, "-m", "tests.train.tiny", "--help"]
+    with subprocess.Popen(help_cut, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()  # as `head` does when it has enough
+        assert process.stderr.read() == b""
