@@ -80,7 +80,6 @@ class Trajectory(NamedTuple):
 
     state: PyTree  # [S, ...] before each action
     action: PyTree  # [S, ...]
-    ended: jax.Array  # [S] bool; the action ended an episode
 
 
 def trajectory(
@@ -99,9 +98,9 @@ def trajectory(
     """
 
     def step(playing: Playing, _) -> tuple[Playing, Trajectory]:
-        after, (ended, action) = play(env, env_params, agent, agent_state, playing)
+        after, (_, action) = play(env, env_params, agent, agent_state, playing)
         of_one = lambda tree: jax.tree.map(lambda x: x[which], tree)
-        return after, Trajectory(of_one(playing.env), of_one(action), ended.complete[which])
+        return after, Trajectory(of_one(playing.env), of_one(action))
 
     start = begin(env, env_params, agent, key, num_envs)
     return jax.lax.scan(step, start, length=num_steps)[1]
