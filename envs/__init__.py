@@ -8,11 +8,12 @@ from typing import Any
 
 import gymnax
 
-from envs import snake
+from envs import grid, snake
 from envs.base import Environment
 
 ALL: dict[str, type[Environment]] = {
     "Snake-v0": snake.Snake,
+    "Grid-v0": grid.Grid,
 }
 
 for _id, _environment in ALL.items():

@@ -25,7 +25,9 @@ class Environment(environment.Environment):
     observation that `info["final_observation"]` holds costs nothing unless somebody reads it.
 
     The constructor takes shapes and switches, all hashable; numbers live in the `params` pytree.
-    Two environments built alike are equal, so they share one compilation.
+    Two environments built alike are equal, so they share one compilation; `identity` says what
+    alike means. Equal environments may have other default parameters, which are therefore looked
+    up before anything is compiled.
     """
 
     def chances(self, key: jax.Array) -> tuple[Any, Any]:
@@ -82,7 +84,10 @@ class Environment(environment.Environment):
         obs = self.describe(state, self.survey(state, params), params)
         return obs, state, reward, terminated, info
 
-    @partial(jax.jit, static_argnames=("self",))
+    def reset(self, key: jax.Array, params: Any = None) -> tuple[Any, Any]:
+        """The first observation and state of an episode: `(obs, state)`."""
+        return self._reset(key, self.default_params if params is None else params)
+
     def step(
         self, key: jax.Array, state: Any, action: Any, params: Any = None
     ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
@@ -93,6 +98,16 @@ class Environment(environment.Environment):
         `final_observation`, always.
         """
         params = self.default_params if params is None else params
+        return self._step(key, state, action, params)
+
+    @partial(jax.jit, static_argnames=("self",))
+    def _reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
+        return self.reset_env(key, params)
+
+    @partial(jax.jit, static_argnames=("self",))
+    def _step(
+        self, key: jax.Array, state: Any, action: Any, params: Any
+    ) -> tuple[Any, Any, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
         chance, start_chance = self.chances(key)
         stepped, reward, terminated, info = self.transition(chance, state, action, params)
         truncated = self.is_truncated(stepped, params)
@@ -113,11 +128,19 @@ class Environment(environment.Environment):
         }
         return obs, state, reward, terminated, truncated, info
 
+    def identity(self) -> dict[str, Any]:
+        """What the compiled program depends on; hashable values by name."""
+        return vars(self)
+
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+        return (
+            isinstance(other, Environment)
+            and type(self) is type(other)
+            and self.identity() == other.identity()
+        )
 
     def __hash__(self) -> int:
-        return hash((type(self), *sorted(vars(self).items(), key=lambda item: item[0])))
+        return hash((type(self), *sorted(self.identity().items(), key=lambda item: item[0])))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if not k.startswith("_"))

@@ -11,8 +11,10 @@ from gymnax.environments import environment as gymnax_environment
 from gymnax.wrappers import FlattenObservationWrapper, LogWrapper
 
 import envs
-from envs import snake
+from envs import grid, snake
 from envs.checker import ContractError, env_checker
+from envs.grid import layouts
+from envs.grid.env import Grid
 from envs.snake.env import Snake
 
 
@@ -37,17 +39,34 @@ def test_every_snake_keeps_the_contract(arguments):
     env_checker(*envs.make("Snake-v0", **arguments))
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"maze": "GridMaze-7", "observation": "index"},
+        {"maze": layouts.parse("S,DR:0.5,G\nE1,PU:1,."), "observation": "one_hot"},
+        {"maze": "corridors-20-seed1", "observation": "pixels", "wind": -0.5},
+    ],
+    ids=lambda arguments: arguments["observation"],
+)
+def test_every_grid_keeps_the_contract(arguments):
+    env_checker(*envs.make("Grid-v0", **arguments))
+
+
 def test_gymnax_knows_our_environments():
     env, params = gymnax.make("Snake-v0", rows=6, observation="flood")
     assert env == Snake(6, 10, "flood")
     assert params == env.default_params
+    env, params = gymnax.make("Grid-v0", maze="corridors-100-seed1", observation="index")
+    assert (env.num_states, env.layout.name) == (100, "corridors-100-seed1")
+    assert params is env.default_params
 
 
 def test_module_plays_the_default_game():
-    obs, state = snake.reset(jax.random.key(0))
-    after = snake.step(jax.random.key(1), state, 0)
-    assert obs.shape == after[0].shape == (28,)
-    assert int(after[1].time) == 1
+    for module, shape in ((snake, (28,)), (grid, (2,))):
+        obs, state = module.reset(jax.random.key(0))
+        after = module.step(jax.random.key(1), state, 0)
+        assert obs.shape == after[0].shape == shape
+        assert int(after[1].time) == 1
 
 
 def test_gymnax_wrappers_work_on_ours():
@@ -59,6 +78,18 @@ def test_gymnax_wrappers_work_on_ours():
         obs, state, *_, info = env.step(jax.random.key(i + 1), state, 0, params)
     assert int(state.returned_episode_lengths) == 2
     assert "returned_episode" in info
+
+
+def test_gymnax_wrappers_keep_the_maze_of_each():
+    """Mazes of one size are equal; a wrapper around each must still walk its own."""
+    for maze in ("corridors-30-seed1", "corridors-30-seed2"):
+        env = Grid(maze, "index")
+        wrapped = LogWrapper(env)
+        _, state = wrapped.reset(jax.random.key(0))
+        for i in range(4):
+            before = state.env_state.position
+            obs, state, *_ = wrapped.step(jax.random.key(i + 1), state, i)
+            assert obs == env.default_params.successor[before, i, 0]
 
 
 def test_unknown_environment_is_refused():

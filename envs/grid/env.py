@@ -1,0 +1,172 @@
+"""A maze as an environment: tables of what actions do, behind gymnax's interface.
+
+All that tells one maze from another of its size is numbers in `Params`, so mazes of equal shapes
+share one compilation.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+from gymnax.environments import spaces
+
+from envs.base import Environment
+from envs.grid.layouts import Layout
+from envs.grid.mazes import named
+from envs.grid.observations import OBSERVATIONS
+from envs.grid.tables import Dynamics, dynamics
+
+BITS = 24  # of a random number below 1; as many as float32 holds
+
+
+@struct.dataclass
+class State:
+    position: jax.Array  # int32, index of the free cell
+    time: jax.Array  # int32, steps since the start
+
+
+@struct.dataclass
+class Params:
+    """The maze as numbers. S states, A = 4 actions, K outcomes of an action."""
+
+    successor: jax.Array  # int32 [S, A, K]
+    probability: jax.Array  # float32 [S, A, K], 0 where there are fewer than K outcomes
+    observations: jax.Array  # [S, ...], what each state looks like
+    starts: jax.Array  # int32 [S], the states where episodes start come first
+    num_starts: jax.Array  # uint32, how many of `starts` count; each is equally likely
+    goal: jax.Array  # bool [S]
+    max_steps_in_episode: int = 50
+    """Steps after which an episode is truncated."""
+    step_reward: float = 0.0
+    """Of every step that does not enter a goal."""
+
+
+class Grid(Environment):
+    """A walk in a maze, which is a name that `envs.grid.mazes.named` knows or a `Layout`.
+
+    Observation: see `envs.grid.observations`. Action: int32, 0 up, 1 right, 2 down, 3 left; a move
+    into a wall stays. Reward: 1 and the end on entering a goal, else `step_reward`; without goals
+    only the clock ends an episode, after `max_steps_in_episode` steps. `info["outcome"]` says
+    whether this step entered a goal, `arrived`. Episodes start on the maze's starts, by default on
+    every free cell that is no goal. `wind` is explained at `envs.grid.tables.dynamics`.
+
+    Two of them are equal, and share what is compiled, if observation, number of states, shape of
+    the observation and the largest number of outcomes of an action agree.
+
+    Raises ValueError for unknown mazes and observations, and for wind that is not within -1 to 1.
+    """
+
+    def __init__(
+        self,
+        maze: str | Layout = "GridRoom-4",
+        observation: str = "coordinates",
+        wind: float = 0.0,
+    ):
+        super().__init__()
+        if not isinstance(maze, str | Layout):
+            raise ValueError(f"maze is {maze!r}; expected a name such as 'GridRoom-4' or a Layout")
+        if observation not in OBSERVATIONS:
+            raise ValueError(
+                f"observation {observation!r} is unknown; expected one of {', '.join(OBSERVATIONS)}"
+            )
+        self.layout = named(maze) if isinstance(maze, str) else maze
+        self.wind = wind
+        self.observation = observation
+        self._dynamics: Dynamics = dynamics(self.layout, wind)
+        self.num_states, _, self.num_outcomes = self._dynamics.successor.shape
+        self.observation_shape = _shape(observation, self.layout)
+
+    def identity(self) -> dict[str, Any]:
+        """All but the numbers of the maze."""
+        numbers = ("layout", "wind", "_dynamics", "default_params")
+        return {name: value for name, value in vars(self).items() if name not in numbers}
+
+    @cached_property
+    def default_params(self) -> Params:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The numbers of the maze, made when they are first needed, for the import's sake."""
+        layout, goal = self.layout, np.zeros(self.num_states, bool)
+        goal[[layout.index[cell] for cell in layout.goals]] = True
+        starts = layout.start_states
+        with jax.ensure_compile_time_eval():  # they outlive the trace that first asks for them
+            return Params(
+                successor=jnp.asarray(self._dynamics.successor),
+                probability=jnp.asarray(self._dynamics.probability),
+                observations=jnp.asarray(OBSERVATIONS[self.observation](layout)),
+                starts=jnp.asarray(np.resize(starts, self.num_states)),
+                num_starts=jnp.asarray(len(starts), jnp.uint32),
+                goal=jnp.asarray(goal),
+            )
+
+    def chances(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Random words for the move and for the start, from one draw.
+
+        Where no outcome is left to chance, the move's word is the start's, which nobody else reads.
+        """
+        words = jax.random.bits(key, (min(self.num_outcomes, 2),))
+        words = jax.lax.optimization_barrier(words)  # or every reader computes them anew
+        return words[-1], words[0]
+
+    def start(self, chance: jax.Array, params: Params) -> State:
+        # 32 bits modulo some thousand: no start is likelier by more than a few in a million
+        position = params.starts[chance % params.num_starts]
+        return State(position, jnp.zeros((), jnp.int32))
+
+    def transition(
+        self, chance: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
+        successor = params.successor[state.position, action]  # [K]
+        slot = 0
+        if self.num_outcomes > 1:
+            slot = choose(chance, params.probability[state.position, action])
+        position = successor[slot]
+        arrived = params.goal[position]
+        reward = jnp.where(arrived, 1.0, params.step_reward)
+        return State(position, state.time + 1), reward, arrived, {"outcome": {"arrived": arrived}}
+
+    def describe(self, state: State, survey: Any, params: Params) -> jax.Array:
+        return params.observations[state.position]
+
+    @property
+    def name(self) -> str:
+        return "Grid-v0"
+
+    @property
+    def num_actions(self) -> int:
+        return 4
+
+    def action_space(self, params: Params | None = None) -> spaces.Discrete:
+        return spaces.Discrete(self.num_actions)
+
+    def observation_space(self, params: Params | None = None) -> spaces.Box | spaces.Discrete:
+        if self.observation == "index":
+            return spaces.Discrete(self.num_states)
+        low = -1.0 if self.observation == "coordinates" else 0.0
+        return spaces.Box(low, 1.0, self.observation_shape, jnp.float32)
+
+    def __repr__(self) -> str:
+        return f"Grid({self.layout.name!r}, {self.observation!r}, wind={self.wind})"
+
+
+def choose(word: jax.Array, probability: jax.Array) -> jax.Array:
+    """An index drawn with `probability` `[K]`; never one whose probability is 0.
+
+    `word` is a random uint32. Rounding of the sum, which may fall short of 1, goes to the last
+    index that is possible.
+    """
+    uniform = (word >> (32 - BITS)).astype(jnp.float32) / 2**BITS
+    before = jnp.cumsum(probability) - probability
+    possible = (probability > 0) & (before <= uniform)
+    return jnp.max(jnp.where(possible, jnp.arange(probability.size), 0))
+
+
+def _shape(observation: str, layout: Layout) -> tuple[int, ...]:
+    """The shape of one observation, without computing them all."""
+    return {
+        "index": (),
+        "coordinates": (2,),
+        "one_hot": (layout.num_states,),
+        "pixels": (layout.height, layout.width, 3),
+    }[observation]

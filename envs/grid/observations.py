@@ -1,0 +1,45 @@
+"""What a state looks like: one table with the observation of every state."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from envs.grid.layouts import Layout
+
+FREE, WALL = (1.0, 1.0, 1.0), (110 / 255, 110 / 255, 110 / 255)
+AGENT, GOAL = (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
+
+
+def index(layout: Layout) -> np.ndarray:
+    """The state index, int32 `[S]`."""
+    return np.arange(layout.num_states, dtype=np.int32)
+
+
+def coordinates(layout: Layout) -> np.ndarray:
+    """(row, col), float32 `[S, 2]`: the longer side of the maze spans -1 to 1, 0 is its middle."""
+    size = np.array(layout.free.shape)
+    return ((2 * layout.cells - (size - 1)) / (size.max() - 1)).astype(np.float32)
+
+
+def one_hot(layout: Layout) -> np.ndarray:
+    """float32 `[S, S]`."""
+    return np.eye(layout.num_states, dtype=np.float32)
+
+
+def pixels(layout: Layout) -> np.ndarray:
+    """A picture with one pixel a tile, red, green and blue in 0 to 1, float32 `[S, H, W, 3]`."""
+    ground = np.where(layout.free[:, :, None], FREE, WALL).astype(np.float32)
+    for cell in layout.goals:
+        ground[cell] = GOAL
+    pictures = np.tile(ground, (layout.num_states, 1, 1, 1))
+    rows, cols = layout.cells.T
+    pictures[np.arange(layout.num_states), rows, cols] = AGENT
+    return pictures
+
+
+OBSERVATIONS: dict[str, Callable[[Layout], np.ndarray]] = {
+    "index": index,
+    "coordinates": coordinates,
+    "one_hot": one_hot,
+    "pixels": pixels,
+}

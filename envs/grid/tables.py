@@ -1,0 +1,77 @@
+"""What every action does in every state, as arrays: successors and their probabilities.
+
+Actions: 0 up, 1 right, 2 down, 3 left. Axes: S states, A = 4 actions, K outcomes. Host code.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from envs.grid.layouts import Layout, outcomes
+from envs.grid.passages import STEPS, Cell
+
+
+class Dynamics(NamedTuple):
+    """The law of the next state; slots without use have probability 0 and stay."""
+
+    successor: np.ndarray  # int32 [S, A, K]
+    probability: np.ndarray  # float32 [S, A, K]
+
+
+def dynamics(layout: Layout, wind: float = 0.0) -> Dynamics:
+    """The law of every state and action, with the smallest K that holds them all; often 1.
+
+    A move into a wall or off the grid stays. Wind adds, with probability `|wind|`, one cell to the
+    right (to the left if negative) to a move over ground: the two displacements are made as one and
+    held inside the grid, and only where they end must be free, so wind can blow around corners. It
+    neither moves who takes a portal nor opens a door.
+
+    Raises ValueError if `wind` is not between -1 and 1.
+    """
+    if not -1 < wind < 1:
+        raise ValueError(f"wind is {wind}; expected a number between -1 and 1, both excluded")
+    cells = [(row, col) for row, col in layout.cells.tolist()]
+    laws = [[_law(layout, cell, action, wind) for action in range(len(STEPS))] for cell in cells]
+    most = max(len(law) for row in laws for law in row)
+    states = np.arange(layout.num_states, dtype=np.int32)
+    successor = np.tile(states[:, None, None], (1, len(STEPS), most))
+    probability = np.zeros(successor.shape, np.float32)
+    for state, action in np.ndindex(successor.shape[:2]):
+        for slot, (cell, chance) in enumerate(laws[state][action].items()):
+            successor[state, action, slot] = layout.index[cell]
+            probability[state, action, slot] = chance
+    return Dynamics(successor, probability)
+
+
+def transition_matrix(dynamics: Dynamics, policy: np.ndarray | None = None) -> np.ndarray:
+    """P(s' | s), float64 `[S, S]`, under a policy `[S, A]`; the uniform one where none is given.
+
+    Raises ValueError for a policy of another shape, or whose rows are no distributions.
+    """
+    num_states, num_actions, _ = dynamics.successor.shape
+    if policy is None:
+        policy = np.full((num_states, num_actions), 1 / num_actions)
+    policy = np.asarray(policy, np.float64)
+    if policy.shape != (num_states, num_actions):
+        raise ValueError(
+            f"policy has shape {policy.shape}; expected {(num_states, num_actions)}, states by"
+            " actions"
+        )
+    if not (np.all(policy >= 0) and np.allclose(policy.sum(1), 1, atol=1e-6)):
+        raise ValueError("policy has a row that is no distribution; expected sums of 1")
+    chance = dynamics.probability.astype(np.float64)
+    chance /= chance.sum(-1, keepdims=True)  # float32 adds up to 1 only nearly
+    matrix = np.zeros((num_states, num_states))
+    rows = np.broadcast_to(np.arange(num_states)[:, None, None], chance.shape)
+    np.add.at(matrix, (rows, dynamics.successor), policy[:, :, None] * chance)
+    return matrix
+
+
+def _law(layout: Layout, cell: Cell, action: int, wind: float) -> dict[Cell, float]:
+    """The cells that an action can lead to, each once, and their probabilities."""
+    law: dict[Cell, float] = {}
+    gusts = [(0, 1.0)] if wind == 0 else [(0, 1 - abs(wind)), (1 if wind > 0 else -1, abs(wind))]
+    for drift, chance in gusts:
+        for target, probability in outcomes(layout, cell, action, drift):
+            law[target] = law.get(target, 0.0) + chance * probability
+    return law

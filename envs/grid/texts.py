@@ -1,0 +1,133 @@
+"""Mazes as text, in two formats that a comma anywhere tells apart.
+
+Plain, one character a tile: `#`, `X` or `x` wall, `.` or a blank free, `S` start, `G` goal.
+
+Comma, the tiles of a row separated by commas: `#`, `X` or `x` wall, `.` or a blank free, or any of
+these features one after the other:
+
+    S, G        a start, a goal
+    DRU:0.3     doors to the right and up: that way is open, the way back succeeds with probability
+                0.3, or never where no probability is given
+    E7          an end of portals, called 7 (digits and small letters)
+    PL:7@2_8    the move to the left leads to end 7 or end 8, with weights 2 and 1 (the default)
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from envs.grid.passages import Cell, Door, Portal
+
+WALLS, DIRECTIONS = "#Xx", "URDL"  # a direction is an index into this: 0 up, 1 right, ...
+FEATURE = re.compile(
+    r"(?P<mark>[.SG])"
+    r"|D(?P<doors>[URDL]+)(:(?P<back>\d*\.?\d+))?"
+    r"|E(?P<end>[0-9a-z]+)"
+    r"|P(?P<move>[URDL]):(?P<ends>[0-9a-z]+(@\d*\.?\d+)?(_[0-9a-z]+(@\d*\.?\d+)?)*)"
+)
+
+
+class Content(NamedTuple):
+    """What a text says of a maze."""
+
+    free: np.ndarray  # bool [H, W]
+    starts: list[Cell]
+    goals: list[Cell]
+    doors: list[Door]
+    portals: list[Portal]
+
+
+def read(text: str) -> Content:
+    """The tiles of a maze. Raises ValueError for a text in neither format, naming the line."""
+    rows = _rows(text)
+    content = Content(np.ones((len(rows), len(rows[0][1])), bool), [], [], [], [])
+    ends: dict[str, Cell] = {}
+    portals: list[tuple[int, Cell, int, str]] = []
+    for i, (line, tiles) in enumerate(rows):
+        for j, tile in enumerate(tiles):
+            if tile.strip(" ") in tuple(WALLS):
+                content.free[i, j] = False
+                continue
+            for found in _features(tile, line, j + 1):
+                _add(content, (i, j), found)
+                if name := found["end"]:
+                    if name in ends:
+                        raise ValueError(f"line {line}: portal end E{name} occurs twice; rename it")
+                    ends[name] = (i, j)
+                if found["ends"]:
+                    move = DIRECTIONS.index(found["move"])
+                    portals.append((line, (i, j), move, found["ends"]))
+    for line, cell, move, names in portals:
+        content.portals.append(Portal(cell, move, _destinations(names, ends, line)))
+    return content
+
+
+def _rows(text: str) -> list[tuple[int, list[str]]]:
+    """The line number, from 1, and the tiles of every row; all of them are equally wide."""
+    lines = list(enumerate(text.replace("\r\n", "\n").split("\n"), start=1))
+    filled = [number for number, line in lines if line.strip()]
+    if not filled:
+        raise ValueError("the maze is empty; expected rows of tiles, such as '#..#'")
+    first, last = filled[0] - 1, filled[-1]
+    split = (lambda line: line.split(",")) if "," in text else list
+    rows = [(number, split(line)) for number, line in lines[first:last]]
+    width = Counter(len(tiles) for _, tiles in rows).most_common(1)[0][0]
+    for number, tiles in rows:
+        if len(tiles) != width:
+            raise ValueError(
+                f"line {number} has {len(tiles)} tiles; expected {width} as in the others; trailing"
+                " blanks may have been lost: write '.' for free"
+            )
+    for number, line in lines[:first] + lines[last:]:
+        if len(split(line)) == width and line:
+            raise ValueError(
+                f"line {number} is as wide as the maze and all blank; remove it, or write '.' for"
+                " free"
+            )
+    return rows
+
+
+def _features(tile: str, line: int, column: int) -> Iterator[re.Match[str]]:
+    """What stands in a tile that is no wall."""
+    rest = tile.strip(" ")
+    if not tile:
+        raise ValueError(f"line {line}: tile {column} is empty; write '.' for free")
+    while rest:
+        found = FEATURE.match(rest)
+        if found is None:
+            raise ValueError(
+                f"line {line}, tile {column}: {rest[:20]!r} is not known; expected #, X, '.',"
+                " blank, S or G, and in comma format also doors like DR:0.3, portals E1 or PU:1"
+            )
+        yield found
+        rest = rest[found.end() :]
+
+
+def _add(content: Content, cell: Cell, found: re.Match[str]) -> None:
+    """Starts, goals and doors; a portal waits until all ends are known."""
+    if found["mark"] == "S":
+        content.starts.append(cell)
+    if found["mark"] == "G":
+        content.goals.append(cell)
+    for letter in found["doors"] or "":
+        content.doors.append(Door(cell, DIRECTIONS.index(letter), float(found["back"] or 0)))
+
+
+def _destinations(names: str, ends: dict[str, Cell], line: int) -> tuple[tuple[Cell, float], ...]:
+    """The cells that a portal leads to, with probabilities that add up to one."""
+    weights = []
+    for part in names.split("_"):
+        name, _, weight = part.partition("@")
+        if name not in ends:
+            known = ", ".join(f"E{end}" for end in ends) or "none"
+            raise ValueError(
+                f"line {line}: portal end E{name} is not in the maze; the ends are: {known}"
+            )
+        weights.append((ends[name], float(weight or 1)))
+    total = sum(weight for _, weight in weights)
+    if min(weight for _, weight in weights) <= 0:
+        raise ValueError(f"line {line}: a portal's weight is 0; expected more, or leave it out")
+    return tuple((cell, weight / total) for cell, weight in weights)
