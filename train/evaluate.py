@@ -1,8 +1,8 @@
-"""`python -m train.evaluate RUN`: complete games of a finished or running run, and their table."""
+"""`python -m train.evaluate RUN`: how good the agents of a finished or running run are."""
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import tyro
@@ -11,19 +11,20 @@ from rich.console import Console
 from train import runs
 from train.command import command, parse_flags
 from train.errors import UsageError
-from train.scores import evaluation_table, play, write_evaluation
+from train.scores import write_evaluation
+from train.settings import PlayConfig
 
 
 @dataclass(frozen=True)
 class Options:
-    """Plays complete games with the newest checkpoint and writes RUN/eval.json."""
+    """Evaluates the newest checkpoint and writes RUN/eval.json."""
 
     run: Annotated[str, tyro.conf.Positional]
     """Run directory."""
-    games: int = 1_000
-    """Complete games per seed."""
+    games: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Complete games per seed, where games are played; None: 1,000."""
     key: int = 1
-    """Root of the games' random numbers; the end of a training uses another one."""
+    """Root of the random numbers; the end of a training uses another one."""
     sampled: bool = False
     """Draw actions from the policy, or explore, instead of taking the best one."""
 
@@ -31,20 +32,31 @@ class Options:
 def main(arguments: list[str]) -> int:
     def evaluate() -> None:
         options = parse_flags("python -m train.evaluate", Options, arguments)
-        if options.games < 1:
+        if options.games is not None and options.games < 1:
             raise UsageError(f"--games is {options.games}; expected at least 1")
         run = runs.load(options.run)
-        config = runs.with_evaluation(
-            run.config, evaluation_games=options.games, evaluation_greedy=not options.sampled
-        )
+        config, extra = asked_for(run, options)
         training = run.entry.make_training(config)
         keys = [jax.random.fold_in(jax.random.key(options.key), seed) for seed in run.seeds]
-        played = play(training.evaluate, run.agents, keys)
-        extra = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
-        evaluation = write_evaluation(run.directory, run.seeds, played, training.score, **extra)
-        Console().print(evaluation_table(evaluation))
+        evaluation = training.evaluate(run.agents, run.seeds, keys)
+        write_evaluation(run.directory, evaluation, updates=run.updates, key=options.key, **extra)
+        Console().print(evaluation.table)
 
     return command(evaluate)
+
+
+def asked_for(run: runs.Run, options: Options) -> tuple[Any, dict[str, Any]]:
+    """The run's configuration with the games of the options, and what to note of them.
+
+    Raises UsageError where there are no games to choose.
+    """
+    greedy = not options.sampled
+    if isinstance(run.config.run, PlayConfig):
+        games = {"evaluation_games": options.games or 1_000, "evaluation_greedy": greedy}
+        return runs.with_evaluation(run.config, **games), {"greedy": greedy}
+    if options.games is not None or options.sampled:
+        raise UsageError(f"{run.directory} plays no games: leave out --games and --sampled")
+    return run.config, {}
 
 
 if __name__ == "__main__":

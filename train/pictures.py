@@ -8,6 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from train.rows import scalars
+
 Row = dict[str, Any]
 Curve = tuple[np.ndarray, np.ndarray]  # rising x [K], y [K]
 Marker = tuple[float, float, float]  # mean and interval, NaN where there is none
@@ -24,21 +26,23 @@ def learning_curve(
     score: str,
     title: str,
     evaluation: dict[str, Any] | None = None,
+    unit: str = "environment steps",
 ) -> None:
-    """Draws the mean `score` of finished episodes against environment steps and against time.
+    """Draws `score`, of finished episodes or of the agent, against steps and against time.
 
     A thin line for each seed, their mean and, from three seeds on, its 95 % interval. `evaluation`
-    is what `eval.json` holds: the score after training, drawn where the curves end. Chunks in which
-    no episode ended are left out. Writes a PNG, whole or not at all.
+    is what `eval.json` holds: the score after training, drawn where the curves end. Chunks without
+    a score, as no episode ended, are left out. `unit` says what a step is. Writes a PNG, whole or
+    not at all. Raises ValueError if there are rows, but none with this score.
     """
-    known = {name: None for row in rows for name in row["finished"]}
+    known = {name: None for row in rows for name in scalars(row)}
     if rows and score not in known:
         raise ValueError(f"score {score!r} is not in the record; it has {', '.join(known)}")
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     by_steps, by_time = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     final = [] if evaluation is None else final_scores(evaluation, score)
-    steps = "environment steps" + " of each seed" * (len({row["seed"] for row in rows}) > 1)
-    _panel(by_steps, steps, STEPS, rows, "transitions", score, final)
+    label = unit + " of each seed" * (len({row["seed"] for row in rows}) > 1)
+    _panel(by_steps, label, STEPS, rows, "steps", score, final)
     _panel(by_time, "training time", TIMES, rows, "seconds", score, final)
     by_steps.set_ylabel(score, parse_math=False)
     figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False)
@@ -52,7 +56,7 @@ def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
     """For each seed the scores that are known, over the field `x`; seeds without any left out."""
     points: dict[int, list[tuple[float, float]]] = {}
     for row in rows:
-        value = row["finished"].get(score)
+        value = scalars(row).get(score)
         if value is not None and np.isfinite(value):
             points.setdefault(row["seed"], []).append((row[x], value))
     arrays = (np.array(sorted(points[seed]), float) for seed in sorted(points))
@@ -98,9 +102,12 @@ def student(degrees: int) -> float:
 def final_scores(evaluation: dict[str, Any], score: str) -> list[Marker]:
     """What to mark of an evaluation: from three seeds on their mean, else each seed.
 
-    The interval is that of the mean over seeds, or of the mean over the games of a seed.
+    The interval is that of the mean over seeds, or of the mean over the games of a seed; a score
+    that is one number has none.
     """
-    found = [row[score] for row in evaluation["seeds"] if row[score].get("mean") is not None]
+    measures = [row[score] for row in evaluation["seeds"]]
+    found = [x if isinstance(x, dict) else {"mean": x} for x in measures]
+    found = [x for x in found if x.get("mean") is not None]
     if len(found) < 3:
         return [(x["mean"], x.get("low", np.nan), x.get("high", np.nan)) for x in found]
     means = np.array([x["mean"] for x in found])
@@ -130,7 +137,7 @@ def _panel(
     if lines:
         _draw_lines(axes, lines)
     else:
-        text = "no episode has ended yet"
+        text = "no score yet"
         axes.text(0.5, 0.5, text, color=GREY, ha="center", transform=axes.transAxes)
     _mark(axes, 1.02 * end, final)
     axes.set_xlim(0, 1.05 * end or 1)

@@ -87,6 +87,7 @@ def guarded(update: Update, skip: bool) -> Callable[[TrainState], tuple[TrainSta
 
     def checked(state: TrainState) -> tuple[TrainState, Report]:
         after, metrics = update(state)
+        metrics = jax.tree.map(jnp.asarray, metrics)  # such as `episodes=0` where none are played
         finite = all_finite((parameters(after.agent), metrics))
         if skip:
             after = after._replace(agent=where_tree(finite, after.agent, state.agent))

@@ -53,12 +53,12 @@ class Display:
             self._bar.start()
 
     def update(
-        self, fraction: float, transitions: int, rate: float, score: tuple[str, float | None]
+        self, fraction: float, steps: int, rate: float, score: tuple[str, float | None]
     ) -> None:
-        """After a chunk: `fraction` of the run is done, at `rate` transitions per second."""
+        """After a chunk: `fraction` of the run is done, at `rate` steps per second."""
         name, value = score
         self._score = self._score if value is None else value
-        parts = [f"{transitions:,} steps", f"{rate:,.0f}/s"]
+        parts = [f"{steps:,} steps", f"{rate:,.0f}/s"]
         if self._score is not None:
             parts.append(f"{name} {self._score:.4g}")
         parts.append(self._time_left(fraction))

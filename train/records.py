@@ -3,13 +3,16 @@
 `config.yaml` holds the name and preset of the run and every field of its configuration.
 `metrics.jsonl` is the record of truth, one row per seed and chunk of updates:
 
-    seed, updates, transitions, episodes   counted since the beginning, for that seed
-    seconds                                spent training so far, compilation and saving apart
-    steps_per_second                       transitions of all seeds per second, this chunk
-    finished                               means over the episodes that ended in this chunk: return,
-                                           length, what else the environment tells; null if none
-    agent                                  means over this chunk's updates of the agent's measures
-    skipped, restores                      updates undone and returns to a checkpoint, so far
+    seed, updates, steps, episodes   counted since the beginning, for that seed; what a step is, the
+                                     training says: one of an environment or of the gradient, say
+    seconds                          spent training so far, compilation and saving apart
+    steps_per_second                 steps of all seeds per second, this chunk
+    finished                         means over the episodes that ended in this chunk: return,
+                                     length, what else the environment tells; null if none did, and
+                                     empty where no episodes are played
+    agent                            means over this chunk's updates of the agent's measures, which
+                                     are numbers or lists of them
+    skipped, restores                updates undone and returns to a checkpoint, so far
 """
 
 import json

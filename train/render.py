@@ -4,25 +4,26 @@ import sys
 from dataclasses import dataclass
 from typing import Annotated
 
-import jax
 import tyro
 
 from train import runs
 from train.command import command, parse_flags
 from train.errors import UsageError
-from train.scores import play
 
 
 @dataclass(frozen=True)
 class Options:
-    """Draws the learning curve, and films the best of some games of the newest checkpoint."""
+    """Draws the learning curve, and what else shows how good the newest checkpoint is.
+
+    Where games are played, that is a film of the best of some.
+    """
 
     run: Annotated[str, tyro.conf.Positional]
     """Run directory."""
     games: int = 100
-    """Games to choose the best from."""
+    """Games to choose the best from, where games are played."""
     key: int = 2
-    """Root of the games' random numbers."""
+    """Root of the random numbers."""
 
 
 def main(arguments: list[str]) -> int:
@@ -31,11 +32,8 @@ def main(arguments: list[str]) -> int:
         if options.games < 1:
             raise UsageError(f"--games is {options.games}; expected at least 1")
         run = runs.load(options.run)
-        config = runs.with_evaluation(run.config, evaluation_games=options.games)
-        training, key = run.entry.make_training(config), jax.random.key(options.key)
-        played = play(training.evaluate, run.agents[:1], [jax.random.clone(key)])
-        print(run.entry.draw_curve(run.directory, config))
-        print(run.entry.draw_film(run.directory, config, run.agents[0], key, played.episodes[0]))
+        for path in run.entry.draw(run, options.games, options.key):
+            print(path)
 
     return command(render)
 

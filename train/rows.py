@@ -42,7 +42,7 @@ def chunk_rows(
     report: Report,
     counters: Counters,
     seeds: list[int],
-    transitions_per_update: int,
+    steps_per_update: int,
     steps_per_second: float,
 ) -> list[dict[str, Any]]:
     """One row per seed; `counters` are those after the chunk."""
@@ -50,7 +50,7 @@ def chunk_rows(
         {
             "seed": seed,
             "updates": counters.updates,
-            "transitions": counters.updates * transitions_per_update,
+            "steps": counters.updates * steps_per_update,
             "episodes": counters.episodes[s],
             "seconds": round(counters.seconds, 3),
             "steps_per_second": round(steps_per_second),
@@ -82,9 +82,18 @@ def agent_means(report: Report, s: int) -> dict[str, Any]:
     }
 
 
+def scalars(row: dict[str, Any]) -> dict[str, float | None]:
+    """What a row says in one number each, and so can be a score; None: not in this chunk.
+
+    Of two measures with one name, that of the episodes counts.
+    """
+    measures = row["agent"] | row["finished"]
+    return {name: value for name, value in measures.items() if not isinstance(value, list)}
+
+
 def mean_score(rows: list[dict[str, Any]], score: str) -> float | None:
-    """Over the seeds of which an episode ended."""
-    values = [row["finished"][score] for row in rows if row["finished"][score] is not None]
+    """Over the seeds that have one: of which an episode ended, if it is a measure of episodes."""
+    values = [value for row in rows if (value := scalars(row)[score]) is not None]
     return float(np.mean(values)) if values else None
 
 

@@ -24,8 +24,8 @@ from train.errors import Interrupted, NonFiniteError, RunError, UsageError
 from train.progress import Display, clock
 from train.records import CHECKPOINTS
 from train.rows import Counters, by_seed, chunk_rows, counted, mean_score, what_is_not_finite
-from train.scores import Played, evaluate_run, evaluation_table, write_evaluation
-from train.settings import MAY_CHANGE, Config, Training
+from train.scores import evaluate_run, write_evaluation
+from train.settings import MAY_CHANGE, Config, Evaluation, Training
 from train.signals import StopRequest
 
 MAX_RESTORES = 3
@@ -40,7 +40,7 @@ class Result(NamedTuple):
 
     directory: Path
     state: TrainState  # with a leading axis S if there are several seeds
-    played: Played | None  # the games that `eval.json` summarises, with keys `programs.keys_of`
+    evaluation: Evaluation | None  # with keys `programs.keys_of`; None if not wanted
 
 
 def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
@@ -85,7 +85,7 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
             saved = checkpoint.read_meta(Path(directory) / CHECKPOINTS)
         except checkpoint.CheckpointError as error:
             raise UsageError(f"{error}: delete that folder to start over") from None
-    fixed = {"run.total_transitions"} if training.budget_shapes_learning else set()
+    fixed = {"run.total_steps"} if training.budget_shapes_learning else set()
     changed = differences(saved["config"], plain(config), MAY_CHANGE - fixed)
     if changed:
         raise UsageError(
@@ -101,16 +101,23 @@ def trace(training: Training, settings: Config) -> programs.Traced:
             training.init,
             training.update,
             settings.seed_array(),
-            settings.chunk_updates(training.transitions_per_update),
+            settings.chunk_updates(training.steps_per_update),
             skip=settings.on_nonfinite == "skip",
         )
     except ValueError as error:
         raise UsageError(" ".join(str(error).split())) from error
-    measured = traced.chunk.out_info[1].metrics.finished
-    if training.score not in measured:
-        names = ", ".join(sorted(measured))
-        raise UsageError(f"no episode has a {training.score!r} to score: choose one of {names}")
+    refuse_other_score(training.score, traced.chunk.out_info[1])
     return traced
+
+
+def refuse_other_score(score: str, report: programs.Report) -> None:
+    """Raises UsageError unless such a report has a measure `score` that is one number."""
+    measures = report.metrics.agent | report.metrics.finished
+    per_update = len(report.finite.shape)
+    numbers = sorted(name for name, x in measures.items() if len(x.shape) == per_update)
+    if score not in numbers:
+        names = ", ".join(numbers)
+        raise UsageError(f"there is no number {score!r} to score: choose one of {names}")
 
 
 @dataclass
@@ -135,22 +142,22 @@ class Session:
             if self.stop.requested:
                 self.save(state, counters)
                 raise Interrupted(
-                    f"stopped after {self.transitions(counters):,} of "
-                    f"{self.settings.total_transitions:,} steps: --resume {self.directory}"
+                    f"stopped after {self.steps(counters):,} of "
+                    f"{self.settings.total_steps:,} steps: --resume {self.directory}"
                 )
             state, counters = self.advance(state, counters)
         self.save(state, counters)
         self.display.end()
-        rate = self.transitions(counters) * self.settings.num_seeds / max(counters.seconds, 1e-9)
+        rate = self.steps(counters) * self.settings.num_seeds / max(counters.seconds, 1e-9)
         self.display.say(
-            f"{self.meta['name']}: {self.transitions(counters):,} steps in "
+            f"{self.meta['name']}: {self.steps(counters):,} steps in "
             f"{clock(counters.seconds)}, {rate:,.0f} steps/s"
         )
         return Result(self.directory, state, self.evaluate(state))
 
     def advance(self, state: TrainState, counters: Counters) -> tuple[TrainState, Counters]:
         """One chunk, its rows and, where due, a checkpoint."""
-        per_update = self.training.transitions_per_update
+        per_update = self.training.steps_per_update
         length = self.settings.chunk_updates(per_update)
         count = min(
             length - counters.updates % length,  # so that chunks end at multiples of their length
@@ -174,11 +181,11 @@ class Session:
 
     def write(self, report: programs.Report, counters: Counters, rate: float) -> None:
         """The rows of a chunk into the record, their gist onto the display."""
-        per_update = self.training.transitions_per_update
+        per_update = self.training.steps_per_update
         rows = chunk_rows(report, counters, self.settings.seeds, per_update, rate)
         self.record.append(rows)
         score = (self.training.score, mean_score(rows, self.training.score))
-        self.display.update(self.fraction(counters), self.transitions(counters), rate, score)
+        self.display.update(self.fraction(counters), self.steps(counters), rate, score)
 
     def save(self, state: TrainState, counters: Counters) -> None:
         """A checkpoint, unless the newest one is of this update; rows reach the disk before it."""
@@ -227,28 +234,24 @@ class Session:
             f"--run.on_nonfinite {' or '.join(sorted(policies))}"
         )
 
-    def evaluate(self, state: TrainState) -> Played | None:
-        """Plays the games that count; prints and writes how they went."""
-        settings = self.settings
-        if not settings.evaluation_games:
+    def evaluate(self, state: TrainState) -> Evaluation | None:
+        """Finds out how good the agents have become, if wanted; prints and writes it."""
+        if not self.settings.evaluates:
             return None
-        played = evaluate_run(self.training, settings, state)
-        evaluation = write_evaluation(self.directory, settings.seeds, played, self.training.score)
-        self.display.console.print(evaluation_table(evaluation))
+        evaluation = evaluate_run(self.training, self.settings, state)
+        write_evaluation(self.directory, evaluation)
+        self.display.console.print(evaluation.table)
         self.display.say(
-            f"evaluated in {clock(played.seconds)}, "
-            f"after compiling for {clock(played.compile_seconds)}"
+            f"evaluated in {clock(evaluation.content['seconds'])}, "
+            f"after compiling for {clock(evaluation.content['compile_seconds'])}"
         )
-        return played
+        return evaluation
 
-    def transitions(self, counters: Counters) -> int:
-        """Environment steps of each seed."""
-        return counters.updates * self.training.transitions_per_update
+    def steps(self, counters: Counters) -> int:
+        """Steps of each seed."""
+        return counters.updates * self.training.steps_per_update
 
     def fraction(self, counters: Counters) -> float:
-        """How much of the budget, of steps or of episodes, is used up."""
-        total = self.settings.total_updates(self.training.transitions_per_update)
-        done = counters.updates / total
-        if self.settings.max_episodes:
-            done = max(done, min(counters.episodes) / self.settings.max_episodes)
-        return min(done, 1.0)
+        """How much of the run is done."""
+        per_update = self.training.steps_per_update
+        return self.settings.fraction_done(counters.updates, counters.episodes, per_update)

@@ -16,7 +16,13 @@ from train.errors import UsageError
 from train.scores import agents_of
 
 ENTRY_POINTS = ("snake",)
-"""Modules of `train` that start runs; they have PRESETS, make_training, draw_curve, draw_film."""
+"""Modules of `train` that start runs. Each has
+
+PRESETS                  `{name: config}`, as `command.main` takes it
+make_training(config)    a `settings.Training`; raises ValueError for what does not fit together
+draw(run, games, key)    writes the pictures of a `Run` and returns their paths; those that show
+                         games choose among so many, whose root of random numbers is `key`
+"""
 
 
 class Run(NamedTuple):

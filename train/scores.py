@@ -1,4 +1,4 @@
-"""The score of trained agents: complete games played, `eval.json`, and the table of it."""
+"""The score of trained agents: `eval.json`, and for games how they are played and summed up."""
 
 import json
 import time
@@ -16,7 +16,7 @@ from jaxrl.loop import TrainState
 from jaxrl.types import AgentState
 from train.programs import keys_of
 from train.records import finite_or_null, write_whole
-from train.settings import Config, Training
+from train.settings import Config, Evaluation, Training
 
 
 class Played(NamedTuple):
@@ -27,10 +27,10 @@ class Played(NamedTuple):
     seconds: float
 
 
-def evaluate_run(training: Training, settings: Config, state: TrainState) -> Played:
-    """Plays the games of every seed in `state`, always the same ones."""
+def evaluate_run(training: Training, settings: Config, state: TrainState) -> Evaluation:
+    """The evaluation of every seed in `state`, always with the same keys."""
     keys = [keys_of(seed)[1] for seed in settings.seeds]
-    return play(training.evaluate, agents_of(state.agent, settings.num_seeds), keys)
+    return training.evaluate(agents_of(state.agent, settings.num_seeds), settings.seeds, keys)
 
 
 def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:
@@ -40,45 +40,62 @@ def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:
     return [jax.tree.map(lambda x, s=s: x[s], agent_state) for s in range(num_seeds)]
 
 
+def games(
+    episodes_of: Callable[[AgentState, jax.Array], Episodes], score: str
+) -> Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]:
+    """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function.
+
+    `score` names the measure that counts: "return", "length" or one of the outcome. `detail` is
+    `Played`.
+    """
+
+    def evaluate_games(
+        agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
+    ) -> Evaluation:
+        played = play(episodes_of, agents, keys)
+        content = summarised(seeds, played, score)
+        return Evaluation(content, evaluation_table(content), played)
+
+    return evaluate_games
+
+
 def play(
-    games: Callable[[AgentState, jax.Array], Episodes],
+    episodes_of: Callable[[AgentState, jax.Array], Episodes],
     agents: list[AgentState],
     keys: list[jax.Array],
 ) -> Played:
-    """Compiles `games` once and plays them with each agent."""
+    """Compiles `episodes_of` once and plays its games with each agent."""
     started = time.perf_counter()
-    compiled = jax.jit(games).lower(agents[0], keys[0]).compile()
+    compiled = jax.jit(episodes_of).lower(agents[0], keys[0]).compile()
     ready = time.perf_counter()
     episodes = [jax.device_get(compiled(*pair)) for pair in zip(agents, keys, strict=True)]
     return Played(episodes, ready - started, time.perf_counter() - ready)
 
 
-def write_evaluation(
-    directory: Path, seeds: list[int], played: Played, score: str, **extra: Any
-) -> dict[str, Any]:
-    """Summarises the games of each seed into `eval.json`; returns what it wrote.
-
-    `score` names the measure that counts: "return", "length" or one of the outcome. `extra` is
-    written beside it.
-    """
-    content = {
-        "score": score,
-        "compile_seconds": played.compile_seconds,
-        "seconds": played.seconds,
-        **extra,
-        "seeds": [
-            {"seed": seed, **summaries(episodes)}
-            for seed, episodes in zip(seeds, played.episodes, strict=True)
-        ],
-    }
+def write_evaluation(directory: Path, evaluation: Evaluation, **extra: Any) -> None:
+    """Writes `eval.json`, with `extra` beside what the evaluation says of all seeds."""
+    content = {**evaluation.content, **extra}
+    content["seeds"] = content.pop("seeds")  # last: they are long
     write_whole(directory / "eval.json", json.dumps(finite_or_null(content), indent=1) + "\n")
-    return content
 
 
 def read_evaluation(directory: Path) -> dict[str, Any] | None:
     """What `write_evaluation` wrote into a run directory, if it did."""
     path = directory / "eval.json"
     return json.loads(path.read_text()) if path.is_file() else None
+
+
+def summarised(seeds: list[int], played: Played, score: str) -> dict[str, Any]:
+    """The `Evaluation.content` of games."""
+    return {
+        "score": score,
+        "compile_seconds": played.compile_seconds,
+        "seconds": played.seconds,
+        "seeds": [
+            {"seed": seed, **summaries(episodes)}
+            for seed, episodes in zip(seeds, played.episodes, strict=True)
+        ],
+    }
 
 
 def summaries(episodes: Episodes) -> dict[str, Any]:
@@ -115,7 +132,7 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
 
 
 def evaluation_table(evaluation: dict[str, Any]) -> Table:
-    """The score of each seed, from what `write_evaluation` returned."""
+    """The score of each seed, from what `summarised` returned."""
     score = evaluation["score"]
     table = Table(title=f"{score} of complete games")
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):

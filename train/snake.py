@@ -23,7 +23,7 @@ from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import AgentState
-from train import command, pictures, programs, records, scores, settings
+from train import command, pictures, programs, records, runs, scores, settings
 from train.run import Result, run
 
 
@@ -64,8 +64,8 @@ class Config:
     env: Game = Game()
     network: Network = Network()
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
-    run: settings.Config = field(
-        default_factory=lambda: settings.Config(total_transitions=30_000_000)
+    run: settings.PlayConfig = field(
+        default_factory=lambda: settings.PlayConfig(total_steps=30_000_000)
     )
 
 
@@ -85,12 +85,15 @@ class DQN(Config):
     agent: dqn.Config = dqn.Config()
 
 
+SCORE = "score"
+"""Pieces of food eaten in a game."""
+
 PRESETS = {
     "ppo": PPO(),
     "dqn": DQN(
         env=Game(observation="flood"),
         loop=LoopConfig(num_envs=256, num_steps=1),
-        run=settings.Config(total_transitions=2_000_000, max_episodes=5_000),
+        run=settings.PlayConfig(total_steps=2_000_000, max_episodes=5_000),
     ),
 }
 
@@ -101,14 +104,17 @@ def make_training(config: PPO | DQN) -> settings.Training:
     _, _, player = make_parts(config, greedy=config.run.evaluation_greedy)
     games = config.run.evaluation_games
     loop = make_loop(env, params, agent, config.loop)
+
+    def episodes_of(agent_state: AgentState, key: jax.Array) -> evaluate.Episodes:
+        limit = config.env.max_steps_in_episode
+        return evaluate.evaluate(env, params, player, agent_state, key, games, 1, limit)
+
     return settings.Training(
         init=loop.init,
         update=loop.update,
-        evaluate=lambda state, key: evaluate.evaluate(
-            env, params, player, state, key, games, 1, config.env.max_steps_in_episode
-        ),
-        transitions_per_update=transitions_per_update(config),
-        score="score",
+        evaluate=scores.games(episodes_of, SCORE),
+        steps_per_update=steps_per_update(config),
+        score=SCORE,
         budget_shapes_learning=isinstance(config, PPO) and config.anneal,
     )
 
@@ -127,13 +133,14 @@ def make_parts(config: PPO | DQN, greedy: bool = False):
         return env, params, dqn.make(network, config.agent, greedy, config.loop.num_envs)
     agent_config = config.agent
     if config.anneal:
-        updates = config.run.total_updates(transitions_per_update(config))
+        updates = config.run.total_updates(steps_per_update(config))
         agent_config = replace(agent_config, anneal_updates=float(updates))
     network = ActorCritic(torso, env.num_actions)
     return env, params, ppo.make(network, agent_config, greedy)
 
 
-def transitions_per_update(config: Config) -> int:
+def steps_per_update(config: Config) -> int:
+    """Environment steps."""
     return config.loop.num_envs * config.loop.num_steps
 
 
@@ -161,10 +168,21 @@ def train(config: PPO | DQN, preset: str = "ppo") -> Result:
 def finish(config: PPO | DQN, result: Result) -> None:
     """The pictures of a run that came to its end."""
     print(draw_curve(result.directory, config))
-    if result.played:
+    if result.evaluation:
         agent = scores.agents_of(result.state.agent, config.run.num_seeds)[0]
         key = programs.keys_of(config.run.seed)[1]
-        print(draw_film(result.directory, config, agent, key, result.played.episodes[0]))
+        episodes = result.evaluation.detail.episodes[0]
+        print(draw_film(result.directory, config, agent, key, episodes))
+
+
+def draw(run: runs.Run, games: int, key: int) -> list[Path]:
+    """The curve of a run, and a film of the best of `games` games that `key` has led to."""
+    config = runs.with_evaluation(run.config, evaluation_games=games)
+    agent, root = run.agents[0], jax.random.key(key)
+    played = make_training(config).evaluate([agent], run.seeds[:1], [jax.random.clone(root)])
+    episodes = played.detail.episodes[0]
+    curve = draw_curve(run.directory, config)
+    return [curve, draw_film(run.directory, config, agent, root, episodes)]
 
 
 def draw_curve(directory: Path, config: PPO | DQN) -> Path:
@@ -172,7 +190,7 @@ def draw_curve(directory: Path, config: PPO | DQN) -> Path:
     path = directory / "learning_curve.png"
     title = f"Snake {config.env.rows}×{config.env.cols}, {config.env.observation}"
     evaluation = scores.read_evaluation(directory)
-    pictures.learning_curve(records.read_metrics(directory), path, "score", title, evaluation)
+    pictures.learning_curve(records.read_metrics(directory), path, SCORE, title, evaluation)
     return path
 
 

@@ -29,7 +29,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
         ("--run.seed x", "Error parsing --run.seed: invalid literal"),
         ("--run.seed", "Missing value for argument '--run.seed'"),
         ("--run.num_seeds 0", "num_seeds must be at least 1; got 0"),
-        ("--run.total_transitions 0", "total_transitions must be at least 1; got 0"),
+        ("--run.total_steps 0", "total_steps must be at least 1; got 0"),
         ("--run.max_episodes 0", "max_episodes must be at least 1 or None; got 0"),
         ("--run.seed 2147483647 --run.num_seeds 2", "seed must be below 2**31"),
         ("--run.on_nonfinite hope", "invalid choice 'hope'"),
@@ -100,20 +100,20 @@ def test_a_directory_in_use(tmp_path: Path, capsys: pytest.CaptureFixture):
 def test_presets_and_flags():
     config, preset = parse("tiny", tiny.PRESETS, [])
     assert (config, preset) == (tiny.PRESETS["plain"], "plain")
-    flags = ["slow", "--agent.learning-rate", "0.5", "--run.chunk_transitions", "8"]
+    flags = ["slow", "--agent.learning-rate", "0.5", "--run.chunk_steps", "8"]
     config, preset = parse("tiny", tiny.PRESETS, flags)
     assert preset == "slow"
-    assert (config.agent.learning_rate, config.run.chunk_transitions) == (0.5, 8)
+    assert (config.agent.learning_rate, config.run.chunk_steps) == (0.5, 8)
     assert config.agent.burn == tiny.PRESETS["slow"].agent.burn
 
 
 def test_what_was_saved_is_the_default_of_a_resumption(tmp_path: Path):
     saved = tiny.Config(agent=tiny.AgentConfig(learning_rate=0.25, replay=3))
     records.write_config(tmp_path, "tiny", "slow", saved)
-    arguments = ["--run.total_transitions", "600", "--resume", str(tmp_path)]
+    arguments = ["--run.total_steps", "600", "--resume", str(tmp_path)]
     config, preset = parse("tiny", tiny.PRESETS, arguments)
     expected = plain(saved)
-    expected["run"] |= {"total_transitions": 600, "resume": str(tmp_path)}
+    expected["run"] |= {"total_steps": 600, "resume": str(tmp_path)}
     assert (plain(config), preset) == (expected, "slow")
 
 

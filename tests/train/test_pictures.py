@@ -8,6 +8,7 @@ from PIL import Image
 from scipy import stats
 
 from train import pictures, records
+from train.rows import mean_score
 
 
 def rows_of(scores: dict[int, list[float | None]]) -> list[dict]:
@@ -15,9 +16,10 @@ def rows_of(scores: dict[int, list[float | None]]) -> list[dict]:
     return [
         {
             "seed": seed,
-            "transitions": 500 * (i + 1),
+            "steps": 500 * (i + 1),
             "seconds": 1.5 * (i + 1),
             "finished": {"score": score, "length": 9.0},
+            "agent": {"loss": 0.5, "duals": [0.0, 1.0]},
         }
         for seed, values in scores.items()
         for i, score in enumerate(values)
@@ -47,11 +49,39 @@ def ink(path) -> dict[str, int]:
 
 def test_curves_leave_out_chunks_without_an_episode():
     rows = rows_of({4: [None, 1.0, float("nan"), 3.0], 2: [5.0, None], 7: [None, None]})
-    (x_2, y_2), (x_4, y_4) = pictures.curves(rows, "score", "transitions")
+    (x_2, y_2), (x_4, y_4) = pictures.curves(rows, "score", "steps")
     np.testing.assert_array_equal((x_2, y_2), ([500], [5]))
     np.testing.assert_array_equal((x_4, y_4), ([1000, 2000], [1, 3]))
     (_, (x, _)) = pictures.curves(rows, "score", "seconds")
     np.testing.assert_array_equal(x, [3, 6])
+
+
+def test_a_score_may_be_the_agents_or_the_episodes():
+    """Where both have it, that of the episodes counts; a list is no score."""
+    rows = rows_of({0: [1.0, None]})
+    ((x, y),) = pictures.curves(rows, "loss", "steps")
+    np.testing.assert_array_equal((x, y), ([500, 1000], [0.5, 0.5]))
+    assert pictures.curves(rows, "duals", "steps") == []
+    for row in rows:
+        row["agent"]["score"] = 8.0
+    ((x, y),) = pictures.curves(rows, "score", "steps")
+    np.testing.assert_array_equal((x, y), ([500], [1]))
+    assert mean_score([{**row, "finished": {}} for row in rows], "score") == 8
+    assert mean_score(rows[:1], "score") == 1
+    assert mean_score(rows[1:], "score") is None
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_the_axis_is_labelled_with_the_unit(tmp_path, monkeypatch, seeds):
+    labels = []
+    monkeypatch.setattr(pictures, "_panel", lambda _, label, *rest: labels.append(label))
+    rows = rows_of({seed: [1.0] for seed in range(seeds)})
+    path = tmp_path / "curve.png"
+    pictures.learning_curve(rows, path, "loss", "A run", unit="gradient steps")
+    pictures.learning_curve(rows, path, "score", "A run")
+    ending = " of each seed" if seeds > 1 else ""
+    steps = [f"{kind} steps{ending}" for kind in ("gradient", "environment")]
+    assert labels == [steps[0], "training time", steps[1], "training time"]
 
 
 def test_the_mean_is_over_all_seeds_where_all_are_known():
@@ -76,6 +106,13 @@ def test_two_seeds_have_no_interval():
 @pytest.mark.parametrize("degrees", [2, 3, 4, 5, 9, 30, 1000])
 def test_student(degrees):
     assert pictures.student(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=0.01)
+
+
+def test_a_score_of_one_number_is_marked_without_interval():
+    evaluation = {"seeds": [{"score": 7.0}, {"score": None}]}
+    ((mean, *interval),) = pictures.final_scores(evaluation, "score")
+    assert mean == 7
+    assert np.isnan(interval).all()
 
 
 def test_the_evaluation_is_marked_by_seed_or_by_their_mean():
@@ -125,6 +162,8 @@ def test_rows_of_a_record_can_be_drawn(tmp_path):
 def test_an_unknown_score_is_refused_and_leaves_the_old_picture(tmp_path):
     path = tmp_path / "curve.png"
     path.write_text(json.dumps("the old one"))
-    with pytest.raises(ValueError, match="'points' is not in the record; it has score, length"):
+    with pytest.raises(
+        ValueError, match="'points' is not in the record; it has loss, score, length"
+    ):
         pictures.learning_curve(rows_of({0: [1.0]}), path, "points", "A run")
     assert json.loads(path.read_text()) == "the old one"

@@ -18,7 +18,8 @@ from train import records
 from train.config import differences, plain, rebuild
 from train.errors import UsageError
 from train.progress import Display, clock
-from train.scores import Played, evaluation_table, write_evaluation
+from train.scores import Played, evaluation_table, read_evaluation, summarised, write_evaluation
+from train.settings import Evaluation
 
 
 class Colour(enum.Enum):
@@ -162,9 +163,13 @@ def test_an_evaluation_is_summarised(tmp_path: Path):
         complete=jnp.asarray(complete),
     )
     played = Played([games, games], compile_seconds=1.5, seconds=0.5)
-    content = write_evaluation(tmp_path, [3, 4], played, "score", greedy=True)
-    assert json.loads((tmp_path / "eval.json").read_text()) == content
-    assert (content["greedy"], content["compile_seconds"], content["seconds"]) == (True, 1.5, 0.5)
+    content = summarised([3, 4], played, "score")
+    table = evaluation_table(content)
+    write_evaluation(tmp_path, Evaluation(content, table, played), greedy=True)
+    written = json.loads((tmp_path / "eval.json").read_text())
+    assert read_evaluation(tmp_path) == written == {**content, "greedy": True}
+    assert list(written) == ["score", "compile_seconds", "seconds", "greedy", "seeds"]
+    assert (content["compile_seconds"], content["seconds"]) == (1.5, 0.5)
     first, second = content["seeds"]
     assert (first["seed"], second["seed"]) == (3, 4)
     assert (first["games"], first["incomplete"], first["steps"]) == (9, 1, 27)
@@ -174,17 +179,17 @@ def test_an_evaluation_is_summarised(tmp_path: Path):
     assert first["terminated"]["low"] == pytest.approx(0.354, abs=1e-3)  # Wilson, 6 of 9
     assert first["terminated"]["high"] == pytest.approx(0.879, abs=1e-3)
     text = io.StringIO()
-    Console(file=text, width=100).print(evaluation_table(content))
+    Console(file=text, width=100).print(table)
     assert "score of complete games" in text.getvalue()
     assert text.getvalue().count(" to ") == 2
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, None), (1, 2.0)])
-def test_too_few_games_have_no_interval(tmp_path: Path, count: int, expected: float | None):
+def test_too_few_games_have_no_interval(count: int, expected: float | None):
     complete = jnp.arange(3)[:, None] < count
     flags, numbers = jnp.zeros((3, 1), bool), jnp.full((3, 1), 2.0)
     games = Episodes(numbers, numbers, flags, flags, {}, complete)
-    content = write_evaluation(tmp_path, [0], Played([games], 0.0, 0.0), "return")
+    content = summarised([0], Played([games], 0.0, 0.0), "return")
     assert content["seeds"][0]["return"]["mean"] == expected
     Console(file=io.StringIO()).print(evaluation_table(content))
 

@@ -38,7 +38,7 @@ def configure(
 ) -> tiny.Config:
     """A preset of the tiny training without evaluation, and with other fields."""
     config = tiny.PRESETS[preset]
-    run = {"evaluation_games": 0, "total_transitions": updates * tiny.PER_UPDATE, **run}
+    run = {"evaluation_games": 0, "total_steps": updates * tiny.PER_UPDATE, **run}
     return dataclasses.replace(
         config,
         agent=dataclasses.replace(config.agent, **(agent or {})),
@@ -142,7 +142,7 @@ def test_the_record_tells_what_the_updates_reported(whole: Result, healthy: Heal
         ended = sum(int(r.episodes) for r in reports)
         episodes += ended
         assert row["seed"] == row["skipped"] == row["restores"] == 0
-        assert row["transitions"] == row["updates"] * tiny.PER_UPDATE
+        assert row["steps"] == row["updates"] * tiny.PER_UPDATE
         assert row["episodes"] == episodes
         for name in ("return", "length", "right"):
             total = sum(float(r.finished[name]) for r in reports)
@@ -168,7 +168,7 @@ def test_half_a_run_and_the_rest_are_a_whole_one(tmp_path: Path, whole: Result):
 
 def test_seeds_side_by_side(tmp_path: Path, whole: Result):
     """Each is the run of that seed alone, up to rounding, also after a resumption."""
-    seeds: dict[str, Any] = {"num_seeds": 2, "chunk_transitions": 4 * tiny.PER_UPDATE}
+    seeds: dict[str, Any] = {"num_seeds": 2, "chunk_steps": 4 * tiny.PER_UPDATE}
     train(configure(updates=4, directory=tmp_path / "run", **seeds))
     result = train(configure(updates=8, resume=tmp_path / "run", **seeds))
     assert jax.tree.leaves(result.state.agent.params)[0].shape[0] == 2
@@ -282,7 +282,7 @@ def test_an_edited_config_file_is_noticed(tmp_path: Path, whole: Result):
 def test_a_budget_that_shapes_learning_stays(whole: Result):
     config = configure(updates=2 * UPDATES, resume=whole.directory)
     training = tiny.make_training(config)._replace(budget_shapes_learning=True)
-    with pytest.raises(UsageError, match=r"run\.total_transitions: 300 -> 600"):
+    with pytest.raises(UsageError, match=r"run\.total_steps: 300 -> 600"):
         run(training, config, "tiny")
 
 
@@ -311,7 +311,10 @@ def test_sizes_that_do_not_fit_leave_nothing_behind(tmp_path: Path):
     with pytest.raises(UsageError, match="minibatches is 7; expected a divisor of 15"):
         run(training, config, "tiny")
     training = tiny.make_training(config)._replace(score="apples")
-    with pytest.raises(UsageError, match="'apples' to score: choose one of length, return, right"):
+    with pytest.raises(
+        UsageError,
+        match="no number 'apples' to score: choose one of bits, length, loss, return, right",
+    ):
         run(training, config, "tiny")
     assert not (tmp_path / "run").exists()
 
@@ -377,7 +380,7 @@ class TestNonFinite:
 def test_a_command_from_beginning_to_end(tmp_path: Path, capsys: pytest.CaptureFixture):
     """Train, evaluate; the summary is of the very games that the trained agent plays."""
     directory = tmp_path / "run"
-    flags = ["--run.directory", str(directory), "--run.total_transitions", "60", "--run.seed", "3"]
+    flags = ["--run.directory", str(directory), "--run.total_steps", "60", "--run.seed", "3"]
     assert main("tiny", tiny.PRESETS, tiny.make_training, arguments=["plain", *flags]) == 0
     out, err = capsys.readouterr()
     assert err == ""

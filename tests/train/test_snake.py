@@ -27,8 +27,8 @@ def snake_command(*arguments: str) -> int:
 
 
 def train(directory: Path, preset: str, *more: str) -> int:
-    budget = f"--run.total_transitions={BUDGET[preset]}"
-    chunk = f"--run.chunk_transitions={BUDGET[preset] // 6}"
+    budget = f"--run.total_steps={BUDGET[preset]}"
+    chunk = f"--run.chunk_steps={BUDGET[preset] // 6}"
     flags = [budget, chunk, "--run.evaluation_games=4", f"--run.directory={directory}"]
     return snake_command(preset, *SMALL[preset], *flags, *more)
 
@@ -50,7 +50,7 @@ def finished(request, tmp_path_factory) -> tuple[Path, str]:
 def test_a_run_leaves_record_score_curve_and_film(finished):
     directory, preset = finished
     rows = read_metrics(directory)
-    assert [row["transitions"] for row in rows][-1] == BUDGET[preset]
+    assert [row["steps"] for row in rows][-1] == BUDGET[preset]
     assert len(rows) == 6
     scores = json.loads((directory / "eval.json").read_text())["seeds"][0]
     assert scores["games"] == 4

@@ -13,7 +13,7 @@ from flax import struct
 
 from jaxrl import evaluate, loop
 from jaxrl.types import Agent, PyTree, where_tree
-from train import command, settings
+from train import command, scores, settings
 
 NUM_ENVS, NUM_STEPS = 3, 5
 PER_UPDATE = NUM_ENVS * NUM_STEPS
@@ -57,10 +57,10 @@ class Config:
     """Trains nothing of use."""
 
     agent: AgentConfig = field(default_factory=AgentConfig)
-    run: settings.Config = field(
-        default_factory=lambda: settings.Config(
-            total_transitions=20 * PER_UPDATE,
-            chunk_transitions=2 * PER_UPDATE,
+    run: settings.PlayConfig = field(
+        default_factory=lambda: settings.PlayConfig(
+            total_steps=20 * PER_UPDATE,
+            chunk_steps=2 * PER_UPDATE,
             checkpoint_every=3,
             evaluation_games=6,
         )
@@ -110,11 +110,12 @@ def make_training(config: Config) -> settings.Training:
     agent = make_agent(config.agent)
     tiny_loop = loop.make_loop(Walk(), (), agent, loop.Config(NUM_ENVS, NUM_STEPS))
     games = config.run.evaluation_games
+    episodes_of = lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, games, 1, 50)
     return settings.Training(
         init=tiny_loop.init,
         update=tiny_loop.update,
-        evaluate=lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, games, 1, 50),
-        transitions_per_update=PER_UPDATE,
+        evaluate=scores.games(episodes_of, "right"),
+        steps_per_update=PER_UPDATE,
         score="right",
     )
 
