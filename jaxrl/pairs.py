@@ -7,6 +7,8 @@ p(k | n) = (1-g) g^(k-1) / (1 - g^n) at discount g; always 1 at g = 0, uniform a
 (Gomez, Bowling & Machado 2024, whose pairs are these).
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 
@@ -104,6 +106,57 @@ def count(
 
     total, _ = jax.lax.scan(add, jnp.zeros(cells), jnp.arange(length // 2 + 1))
     return total.reshape(num_states, num_states)
+
+
+class Walk(NamedTuple):
+    """All that is kept of trajectories on S states: what a Markov chain can be estimated from."""
+
+    steps: jax.Array  # int32 [S, S] transitions from s to s'
+    begins: jax.Array  # int32 [S, T] visits to s with 1..T transitions left
+
+
+def no_walk(num_states: int, length: int) -> Walk:
+    """Nothing seen yet, of trajectories of at most `length` transitions."""
+    empty = lambda size: jnp.zeros((num_states, size), jnp.int32)
+    return Walk(empty(num_states), empty(length))
+
+
+def record(walk: Walk, state: jax.Array, next_state: jax.Array, done: jax.Array) -> Walk:
+    """Adds a rollout, all `[T, N]` as for `count`; T must not exceed the length of `no_walk`."""
+    length = walk.begins.shape[1]
+    if state.shape[0] > length:
+        raise ValueError(
+            f"a rollout has {state.shape[0]} steps, the walk was made for {length}: "
+            "begin with no_walk of that length"
+        )
+    left = remaining(done)
+    add = lambda table, column: (
+        table.reshape(-1).at[(state * table.shape[1] + column).reshape(-1)].add(1)
+    ).reshape(table.shape)
+    return Walk(add(walk.steps, next_state), add(walk.begins, left - 1))
+
+
+def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
+    """The law of pairs, M `[S, S]` with sum 1, of the Markov chain that most likely made `walk`.
+
+    Pairs begin where and with as many transitions left as recorded, and go on by the recorded
+    frequencies of transitions. That spares M most of the noise of `count`, whose pairs of times it
+    replaces by all that the chain allows. For trajectories whose length is not a matter of where
+    they go: ended by a clock, not by a goal. A state that nothing left is taken to stay.
+    """
+    num_states, length = walk.begins.shape
+    visits = walk.steps.sum(axis=1, keepdims=True)
+    stay = jnp.eye(num_states)
+    chain = jnp.where(visits > 0, walk.steps / jnp.maximum(visits, 1), stay)
+    n, k = (x + 1 for x in jnp.meshgrid(*2 * (jnp.arange(length),), indexing="ij"))
+    law = offset_law(n, k, discount)
+    begins = jnp.matmul(walk.begins.astype(jnp.float32), law, precision="highest")  # [S, K]
+
+    def add_nearer(pairs: jax.Array, begin: jax.Array) -> tuple[jax.Array, None]:
+        return jnp.matmul(pairs + jnp.diag(begin), chain, precision="highest"), None
+
+    pairs, _ = jax.lax.scan(add_nearer, jnp.zeros_like(chain), begins.T[::-1])  # Horner's rule
+    return pairs / pairs.sum()
 
 
 def _log(discount: float | jax.Array) -> jax.Array:

@@ -15,7 +15,7 @@ from train.config import rebuild
 from train.errors import UsageError
 from train.scores import agents_of
 
-ENTRY_POINTS = ("snake",)
+ENTRY_POINTS = ("snake", "allo")
 """Modules of `train` that start runs. Each has
 
 PRESETS                  `{name: config}`, as `command.main` takes it

@@ -1,0 +1,191 @@
+"""Tabular Q-learning (Watkins & Dayan 1992), with shaped rewards and exploration by options.
+
+An observation is the int32 index of a state. Axes: S states, A actions, O options.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl.options import Options, none
+from jaxrl.types import Agent, Metrics, Transition
+
+
+@struct.dataclass
+class Config:
+    """Numbers are leaves, so `vmap` over configs is a sweep."""
+
+    learning_rate: float = 0.1
+    """α, the share of the way that a value moves towards its target."""
+    discount: float = 0.99
+    """γ, what a reward is worth one step later."""
+    epsilon: float = 0.05
+    """Probability of exploring, in every step that is not the middle of an option."""
+    option_share: float = 1.0
+    """Share of explorations that start an option, where one can start; the others take one random
+    action. Without options it means nothing."""
+    initial_value: float = 0.0
+    """What every action is believed to be worth at first; above the truth it is optimism."""
+    shaping_weight: float = 0.1
+    """What one unit of potential is worth in reward."""
+
+
+class State(NamedTuple):
+    """All that is known. Potential and options never change, but as data they can be mapped."""
+
+    q: jax.Array  # [S, A] float32
+    potential: jax.Array  # [S] float32; higher is closer to the goal
+    options: Options  # O policies, possibly none
+
+
+NO_OPTION = -1  # what an agent that follows no option remembers
+
+
+def make(
+    config: Config,
+    num_states: int,
+    num_actions: int,
+    potential: jax.Array | None = None,
+    options: Options | None = None,
+    greedy: bool = False,
+) -> Agent:
+    """A learner with one table of values for all N environments.
+
+    Args:
+      config: its numbers may be traced.
+      num_states: S, at least 1.
+      num_actions: A, at least 1.
+      potential: Φ `[S]` of the shaping, which adds `shaping_weight * shaping(Φ, …)` to rewards.
+      options: what exploration commits to until it ends; an episode ends it, too. Values are of
+        actions alone and learn from every step, whoever chose it.
+      greedy: whether `act` always takes the best action and leaves options alone.
+
+    Raises:
+      ValueError: a size is below 1 or a shape does not suit; in `init`, for an observation that is
+        no index.
+    """
+    check(num_states, num_actions, potential, options)
+
+    def init(key: jax.Array, obs: jax.Array) -> State:
+        del key  # nothing is drawn: ties are broken while acting
+        if jnp.shape(obs) != () or not jnp.issubdtype(jnp.result_type(obs), jnp.integer):
+            raise ValueError(
+                f"q_learning got an observation of shape {jnp.shape(obs)} and type "
+                f"{jnp.result_type(obs)}, expected the index of a state: use observation='index'"
+            )
+        q = jnp.full((num_states, num_actions), config.initial_value, jnp.float32)
+        flat = jnp.zeros(num_states) if potential is None else jnp.asarray(potential, jnp.float32)
+        return State(q, flat, none(num_states) if options is None else options)
+
+    def act(state: State, option: jax.Array, obs: jax.Array, key: jax.Array):
+        explores, starts, which_option, which_action = jax.random.uniform(key, (4,))
+        q = state.q[obs]  # [A]
+        is_random = False if greedy else explores < config.epsilon
+        action = pick((q == jnp.max(q)) | is_random, which_action)
+        if greedy or len(state.options.policy) == 0:
+            return action, option, ()
+        wanted = is_random & (starts < config.option_share)
+        option = next_option(state.options, option, obs, wanted, which_option)
+        followed = state.options.policy[option, obs].astype(jnp.int32)
+        return jnp.where(option == NO_OPTION, action, followed), option, ()
+
+    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
+        del key  # nothing to draw
+        q, error = learn(state.q, state.potential, rollout, config)
+        return state._replace(q=q), {"td_error": error}
+
+    return Agent(init, lambda: jnp.full((), NO_OPTION, jnp.int32), act, update)
+
+
+def learn(
+    q: jax.Array, potential: jax.Array, rollout: Transition, config: Config
+) -> tuple[jax.Array, jax.Array]:
+    """Q after `rollout [T, N]`, `[S, A]`, and the mean |error| of its steps.
+
+    Steps count one after the other; the N environments of a step count at once, and where several
+    took the same action in the same state, their errors are averaged. So neither their order nor
+    their number can upset what is stable for one, and N = 1 is the textbook's rule.
+    """
+
+    def step(q: jax.Array, now: Transition) -> tuple[jax.Array, jax.Array]:
+        error = td_error(q, potential, now, config)  # [N]
+        entry = (now.obs, now.action)
+        count = jnp.zeros_like(q).at[entry].add(1.0)[entry]  # [N]
+        return q.at[entry].add(config.learning_rate * error / count), jnp.mean(jnp.abs(error))
+
+    q, errors = jax.lax.scan(step, q, rollout)
+    return q, jnp.mean(errors)
+
+
+def td_error(q: jax.Array, potential: jax.Array, now: Transition, config: Config) -> jax.Array:
+    """r + w F + γ maxₐ Q(s', a) - Q(s, a), `[N]`; nothing follows where the episode terminated."""
+    extra = shaping(potential, now.obs, now.next_obs, now.terminated, config.discount)
+    future = jnp.where(now.terminated, 0.0, jnp.max(q[now.next_obs], axis=-1))
+    target = now.reward + config.shaping_weight * extra + config.discount * future
+    return target - q[now.obs, now.action]
+
+
+def shaping(
+    potential: jax.Array,
+    obs: jax.Array,
+    next_obs: jax.Array,
+    terminated: jax.Array,
+    discount: float | jax.Array,
+) -> jax.Array:
+    """F = γ Φ(s') - Φ(s), with Φ = 0 after the end (Ng, Harada & Russell 1999): `[...]`.
+
+    Its discounted sum over an episode that terminates is -Φ of the first state whatever happens
+    between, so the best policy stays the best. A truncated episode keeps the Φ(s') it was cut at.
+
+    Learning with it is learning without it from Q = w Φ instead of 0 (Wiewiora 2003). So a Φ that
+    is negative makes what was never tried look worse than standing still, and learners linger:
+    lift it with an `initial_value` of w |min Φ|, or let the environment charge for steps.
+    """
+    following = jnp.where(terminated, 0.0, potential[next_obs])
+    return discount * following - potential[obs]
+
+
+def next_option(
+    options: Options, option: jax.Array, obs: jax.Array, wanted: jax.Array, which: jax.Array
+) -> jax.Array:
+    """The option to follow in `obs`: the present one until it ends, then perhaps a new one.
+
+    A new one is one of those that do not end here, each equally likely, if one is `wanted` (bool)
+    and there is any; else `NO_OPTION`. `which` is uniform in [0, 1).
+    """
+    can_run = ~options.terminates[:, obs]  # [O]
+    goes_on = (option != NO_OPTION) & can_run[option]
+    started = jnp.where(wanted & jnp.any(can_run), pick(can_run, which), NO_OPTION)
+    return jnp.where(goes_on, option, started)
+
+
+def pick(allowed: jax.Array, which: jax.Array) -> jax.Array:
+    """One of the indices where `allowed [A]` is true, int32, each equally likely.
+
+    `which` is uniform in [0, 1). 0 if none is allowed.
+    """
+    order = jnp.cumsum(allowed)  # 1 for the first that is allowed, 2 for the second
+    return jnp.argmax(order > jnp.floor(which * order[-1])).astype(jnp.int32)
+
+
+def check(
+    num_states: int, num_actions: int, potential: jax.Array | None, options: Options | None
+) -> None:
+    """Raises ValueError for sizes below 1, and for tables that are not about S states."""
+    for name, size in (("num_states", num_states), ("num_actions", num_actions)):
+        if size < 1:
+            raise ValueError(f"q_learning {name} is {size}, expected at least 1: raise it")
+    if potential is not None and jnp.shape(potential) != (num_states,):
+        raise ValueError(
+            f"potential has shape {jnp.shape(potential)}, expected {(num_states,)}: one number per "
+            "state"
+        )
+    if options is not None:
+        shapes = [table.shape for table in options]
+        if shapes[0] != shapes[1] or shapes[0][1:] != (num_states,):
+            raise ValueError(
+                f"options have shapes {shapes[0]} and {shapes[1]}, expected [O, {num_states}] "
+                "twice: an action and an end per option and state"
+            )

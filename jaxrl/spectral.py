@@ -1,0 +1,147 @@
+"""Objectives whose minima are eigenvectors of a graph Laplacian, from moments of learned features.
+
+S states, d features, u_i(s) feature i, ρ the law of states, <u, v> = E_ρ[u v], L the Laplacian of
+the walk that pairs (s, s') come from, so that E[(u(s) - u(s'))²] = 2 <u, L u>. Moments are either
+exact, from the law of all pairs, or means over sampled pairs; the losses are the same code.
+
+* ALLO, the augmented Lagrangian of Gomez, Bowling & Machado (ICLR 2024, arXiv 2310.10833, eq. 6):
+  its fixed points are eigenvectors, and only their sorted order is stable.
+* GDO, the graph drawing objective of Wu, Tucker & Nachum (2019): any rotation is a minimum.
+* GGDO, its generalisation by Wang et al. (2021): decreasing weights break the rotation.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+Method = Literal["allo", "no_duals", "ggdo", "gdo"]
+SHORTEST = 0.05  # least E[u²] that a turn gives a feature
+FLOOR = 0.1  # least eigenvalue of a Gram matrix of features that a turn divides by
+
+
+class Moments(NamedTuple):
+    """What an objective knows of d features."""
+
+    spread: jax.Array  # [d] E[(u_i(s) - u_i(s'))²]
+    error: jax.Array  # [d, d] E[u_j u_k] - δ_jk
+    other_error: jax.Array  # [d, d] the same from independent states; equal where exact
+
+
+class Multipliers(NamedTuple):
+    """The other player of the saddle-point problem, moved by its own step sizes."""
+
+    duals: jax.Array  # β [d, d], lower triangle
+    barrier: jax.Array  # b, the weight of squared errors
+    penalty: jax.Array  # [d, d] running mean of error * other_error
+
+
+def product(a: jax.Array, b: jax.Array) -> jax.Array:
+    """A matrix product in full float32, where accelerators would round to fewer bits."""
+    return jnp.matmul(a, b, precision="highest")
+
+
+def gram_error(u: jax.Array, weighted: jax.Array, ordered: bool) -> jax.Array:
+    """Σ weighted_j u_k - δ_jk, `[d, d]`, for u `[S, d]` and `weighted`, u times its weights.
+
+    `ordered` freezes the second factor, so that row j moves u_j alone, towards being orthogonal
+    to those before it.
+    """
+    second = jax.lax.stop_gradient(u) if ordered else u
+    return product(weighted.T, second) - jnp.eye(u.shape[1])
+
+
+def exact_moments(u: jax.Array, graph: jax.Array, weight: jax.Array, ordered: bool) -> Moments:
+    """Of u `[S, d]` under the law of states `weight` `[S]`, with `graph` `[S, S]` of `graph_of`."""
+    spread = jnp.sum(u * product(graph, u), axis=0)
+    error = gram_error(u, u * weight[:, None], ordered)
+    return Moments(spread, error, error)
+
+
+def sampled_moments(
+    u: jax.Array, u_next: jax.Array, u_a: jax.Array, u_b: jax.Array, ordered: bool
+) -> Moments:
+    """From pairs (u, u_next) and two further independent batches of states, each `[B, d]`."""
+    spread = jnp.mean((u - u_next) ** 2, axis=0)
+    error, other = (gram_error(x, x / len(x), ordered) for x in (u_a, u_b))
+    return Moments(spread, error, other)
+
+
+def graph_of(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`(graph [S, S], weight [S])` of a law of pairs M `[S, S]` that sums to 1.
+
+    uᵀ graph u = E[(u(s) - u(s'))²], and weight is the law of s.
+    """
+    first, second = pairs.sum(axis=1), pairs.sum(axis=0)
+    return jnp.diag(first + second) - pairs - pairs.T, first
+
+
+def allo_loss(
+    moments: Moments, multipliers: Multipliers, mask: jax.Array, graph_weight: float | jax.Array
+) -> jax.Array:
+    """The augmented Lagrangian as the features see it (eq. 6), for `mask` `[d]`.
+
+    `graph_weight` scales the first term: at 1 it is 2 <u, L u>, as in the code of the paper, and β
+    converges to -4 λ; at ½ it is <u, L u>, as in the text, and β converges to -2 λ.
+    """
+    error = (moments.error + moments.other_error) / 2
+    squared = moments.error * moments.other_error
+    rows = jnp.tril(multipliers.duals * error + multipliers.barrier * squared)
+    return jnp.sum(mask * (graph_weight * moments.spread + rows.sum(axis=1)))
+
+
+def graph_drawing_loss(
+    moments: Moments, barrier: jax.Array, weights: jax.Array, graph_weight: float | jax.Array
+) -> jax.Array:
+    """Σ c_i E[(u_i(s) - u_i(s'))²] + b Σ min(c_j, c_k) E_jk² for `weights` c `[d]`.
+
+    The second sum is scaled to a mean weight of 1. c = 1 is GDO, c = d, d-1, …, 1 GGDO.
+    """
+    pairwise = jnp.minimum(weights[:, None], weights[None, :])
+    squared = moments.error * moments.other_error
+    penalty = jnp.sum(pairwise * squared) / jnp.mean(pairwise)
+    return graph_weight * jnp.sum(weights * moments.spread) + barrier * penalty
+
+
+def drawing_weights(method: Method, d: int) -> jax.Array:
+    """c of `graph_drawing_loss`, `[d]`."""
+    return jnp.arange(d, 0, -1.0) if method == "ggdo" else jnp.ones(d)
+
+
+def previous_rows_mask(error: jax.Array, threshold: float | None) -> jax.Array:
+    """1 for each feature before which every row of the constraint errs by less than `threshold`.
+
+    A curriculum: feature i learns once those before it are orthonormal. `[d]`; all 1 without.
+    """
+    d = error.shape[0]
+    if threshold is None:
+        return jnp.ones(d)
+    good = jnp.all(jnp.abs(jnp.tril(error)) < threshold, axis=1)
+    before = jnp.concatenate([jnp.ones(1), jnp.cumprod(good)[:-1]])
+    return jax.lax.stop_gradient(before)
+
+
+def rayleigh_ritz(energy: jax.Array, gram: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The best eigenpairs within the span of d features: `(turn [d, d], values [d])`.
+
+    u turn are the stationary points of <v, L v> / <v, v> over v in the span of u, in ascending
+    order, for `energy` = <u_j, L u_k> and `gram` = <u_j, u_k>, both `[d, d]`. Signs stay as near to
+    those of u as they can. A direction that u hardly spans is not scaled up to length 1.
+    """
+    size, axes = jnp.linalg.eigh(gram)
+    whiten = product(axes * jax.lax.rsqrt(jnp.maximum(size, FLOOR))[None, :], axes.T)
+    values, within = jnp.linalg.eigh(product(whiten, product((energy + energy.T) / 2, whiten)))
+    turn = product(whiten, within)
+    return turn * jnp.where(jnp.diag(turn) < 0, -1.0, 1.0)[None, :], values
+
+
+def balanced_length(
+    values: jax.Array, multipliers: Multipliers, graph_weight: float | jax.Array
+) -> jax.Array:
+    """√E[u_i²] at which the loss of eigenvectors with eigenvalues `values` has no slope, `[d]`.
+
+    4 w λ + β + 2 b E = 0 with E = E[u²] - 1: features of that length let the duals see the error
+    they still have to make up for, and so converge to -4 w λ.
+    """
+    error = -(4 * graph_weight * values + jnp.diag(multipliers.duals)) / (2 * multipliers.barrier)
+    return jnp.sqrt(jnp.maximum(1 + error, SHORTEST))

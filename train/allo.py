@@ -1,0 +1,365 @@
+"""`python -m train.allo`: Laplacian eigenvectors of a maze. Presets: allo, paper, ggdo, short."""
+
+import dataclasses
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from flax import linen as nn
+
+from envs.grid import layouts, mazes, tables
+from envs.grid.env import Grid
+from envs.grid.layouts import Layout
+from envs.grid.observations import OBSERVATIONS
+from jaxrl import laplacian
+from jaxrl.agents import allo
+from jaxrl.loop import Config as LoopConfig
+from jaxrl.loop import Metrics, TrainState, environment_step, make_loop
+from jaxrl.networks.conv import Conv
+from jaxrl.networks.encoder import Encoder, Fourier
+from jaxrl.networks.mlp import MLP
+from jaxrl.types import AgentState
+from train import allo_pictures, allo_scores, command, records, scores, settings
+from train.allo_scores import Truth
+from train.run import Result, run
+from train.runs import Run
+
+SCORE = "similarity"
+
+
+@dataclass(frozen=True)
+class Maze:
+    """Where the walk takes place. Starts and goals of a maze are not minded: it starts anywhere."""
+
+    maze: str = "GridRoom-4"
+    """A name, such as GridMaze-17, corridors-400-seed7 or rooms-4x4-size5-seed3."""
+    maze_file: Annotated[str, tyro.conf.arg(name="maze-file", prefix_name=False)] = ""
+    """Text file with a maze of your own instead: # is wall, . is free."""
+    allow_disconnected: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
+    """Load it even if some cells cannot be reached from others."""
+    wind: float = 0.0
+    """Probability of a gust to the right, or with a minus to the left, in every move."""
+    transitions: int = 1_000_000
+    """Transitions recorded before learning starts."""
+    walk_steps: int = 50
+    """Transitions of one walk, which starts at a random cell."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Dense layers under a linear head; for pixels two convolutions come first."""
+
+    observation: Literal["fourier", "coordinates", "one_hot", "pixels"] = "fourier"
+    """What the network sees of a state; fourier: coordinates and waves along them."""
+    frequencies: int = 16
+    """Waves along each coordinate."""
+    hidden: tuple[int, ...] = (256, 256, 256)
+    """Width of each hidden layer."""
+
+
+@dataclass(frozen=True)
+class Budget(settings.Config):
+    """How long, how often and where. Steps are gradient steps."""
+
+    num_seeds: int = 10
+    """Independent runs side by side, with the seeds seed, seed + 1, …; data are drawn anew, too."""
+    total_steps: int = 1_500
+    """Gradient steps of each seed."""
+    chunk_steps: int = 50
+    """Gradient steps of each seed between two rows of the record."""
+    checkpoint_every: int = 10
+    """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Learns eigenvectors of the graph Laplacian of a random walk, without rewards."""
+
+    env: Maze = Maze()
+    network: Network = Network()
+    agent: allo.Config = allo.Config()
+    permute_every: int = 0
+    """Gradient steps between two random permutations of the outputs, to test stability; 0: none."""
+    run: Budget = field(default_factory=Budget)
+
+
+PAPER = allo.Config(
+    spare_features=0,
+    expectation="sampled",
+    optimizer="adam",
+    learning_rate=1e-3,
+    constant_rate=True,
+    turn_every=0,
+    dual_step=1e-4,
+    barrier_start=0.5,
+)
+COORDINATES = Network(observation="coordinates")
+LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
+PRESETS = {
+    "allo": Config(),
+    "paper": Config(network=COORDINATES, agent=PAPER, run=LONG),
+    "ggdo": Config(
+        network=COORDINATES,
+        agent=replace(PAPER, method="ggdo", barrier_start=2.0, barrier_step=0.0),
+        run=LONG,
+    ),
+    "short": Config(
+        network=Network(observation="coordinates", hidden=(256,) * 4),
+        agent=replace(
+            PAPER,
+            num_features=10,
+            discount=0.2,
+            batch_size=256,
+            graph_weight=0.5,
+            learning_rate=3e-4,
+            dual_start=-2.0,
+            dual_step=3e-4,
+            barrier_step=0.0,
+        ),
+        env=Maze(walk_steps=1000),
+        run=LONG,
+    ),
+}
+
+
+class Problem(NamedTuple):
+    """A maze, and everything that is known about it beforehand."""
+
+    layout: Layout
+    env: Grid
+    params: Any
+    inputs: np.ndarray  # [S, ...]
+    truth: Truth
+    published: np.ndarray | None  # [d] λ as papers print it, where the walk is symmetric
+
+
+def make_training(config: Config) -> settings.Training:
+    """Raises ValueError, in one line, for what does not fit together."""
+    problem = make_problem(config)
+    network, agent_config = make_network(config, problem), learning_config(config)
+    env = config.env
+    num_envs = -(-env.transitions // env.walk_steps)
+    agent = allo.make(
+        network, agent_config, 4, jnp.asarray(problem.inputs), num_envs, env.walk_steps
+    )
+    loop = make_loop(problem.env, problem.params, agent, LoopConfig(num_envs, env.walk_steps))
+
+    def init(key: jax.Array) -> TrainState:
+        def walk(state: TrainState, _):
+            return environment_step(problem.env, problem.params, agent, state)
+
+        state, (rollout, _) = jax.lax.scan(walk, loop.init(key), length=env.walk_steps)
+        learner = allo.recorded(agent_config, state.agent, rollout)
+        episode = jax.tree.map(lambda x: x[0], state.episode)  # the walk is over
+        return state._replace(
+            agent=learner, env=problem.truth, obs=(), memory=(), episode=episode
+        )
+
+    def update(state: TrainState) -> tuple[TrainState, Metrics]:
+        key, learn_key, permute_key = jax.random.split(state.key, 3)
+        learner, metrics = allo.learn(network, agent_config, state.agent, learn_key)
+        metrics |= allo_scores.similarities(
+            allo.features(network, agent_config, learner), state.env
+        )
+        metrics["eigenvalues"] = allo.eigenvalues(agent_config, learner)
+        updates = state.updates + 1
+        if config.permute_every:
+            due = updates % (config.permute_every // agent_config.steps_per_update) == 0
+            learner = learner._replace(learner=allo.permuted(learner.learner, permute_key, due))
+        state = state._replace(agent=learner, key=key, updates=updates)
+        return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
+
+    return settings.Training(
+        init=init,
+        update=update,
+        evaluate=lambda *of_seeds: evaluate(config, problem, *of_seeds),
+        steps_per_update=agent_config.steps_per_update,
+        unit="gradient steps",
+        score=SCORE,
+        budget_shapes_learning=not agent_config.constant_rate,
+    )
+
+
+def make_problem(config: Config) -> Problem:
+    """The maze of a configuration, and its truth in double precision."""
+    check(config)
+    layout = make_layout(config.env)
+    env = Grid(layout, "index", config.env.wind)
+    params, num_states = env.default_params, env.num_states
+    anywhere = jnp.arange(num_states, dtype=jnp.int32)
+    params = dataclasses.replace(
+        params,
+        starts=anywhere,
+        num_starts=jnp.asarray(num_states, jnp.uint32),
+        goal=jnp.zeros(num_states, bool),
+        max_steps_in_episode=config.env.walk_steps,
+    )
+    chain = tables.transition_matrix(tables.dynamics(layout, config.env.wind))
+    start, discount = np.full(num_states, 1 / num_states), config.agent.discount
+    allo.check_config(config.agent, num_states)
+    law = laplacian.sampled_pairs(chain, start, config.env.walk_steps, discount)
+    d = config.agent.num_features
+    truth = allo_scores.truth_of(laplacian.eigensystem(law), d)
+    published = None
+    if np.allclose(chain, chain.T, atol=1e-12):
+        published = laplacian.published_eigensystem(chain, discount).values[:d]
+    name = config.network.observation
+    inputs = OBSERVATIONS["coordinates" if name == "fourier" else name](layout)
+    return Problem(layout, env, params, inputs, truth, published)
+
+
+def make_layout(maze: Maze) -> Layout:
+    if maze.maze_file:
+        return layouts.load(maze.maze_file, maze.allow_disconnected)
+    return mazes.named(maze.maze)
+
+
+def make_network(config: Config, problem: Problem) -> nn.Module:
+    torso = MLP(config.network.hidden)
+    if config.network.observation == "fourier":
+        torso = nn.Sequential((Fourier(config.network.frequencies), torso))
+    if config.network.observation == "pixels":
+        torso = nn.Sequential((Conv(), torso))
+    return Encoder(torso, allo.outputs(config.agent, problem.layout.num_states))
+
+
+def learning_config(config: Config) -> allo.Config:
+    """The agent's configuration, with what follows from the rest."""
+    return dataclasses.replace(
+        config.agent,
+        gradient_steps=config.run.total_steps,
+        capacity=config.env.transitions,
+    )
+
+
+def check(config: Config) -> None:
+    """Refuses what would only show after compilation, or never."""
+    allo.check_config(config.agent)
+    for name in ("transitions", "walk_steps"):
+        if getattr(config.env, name) < 1:
+            raise ValueError(f"env.{name} is {getattr(config.env, name)}; expected at least 1")
+    if not config.network.hidden or min(config.network.hidden) < 1:
+        raise ValueError(f"network.hidden is {config.network.hidden}; expected widths above 0")
+    if config.permute_every % config.agent.steps_per_update:
+        raise ValueError(
+            f"permute_every is {config.permute_every}; expected a multiple of "
+            f"agent.steps_per_update={config.agent.steps_per_update}"
+        )
+
+
+def evaluate(
+    config: Config,
+    problem: Problem,
+    agents: list[AgentState],
+    seeds: list[int],
+    keys: list[jax.Array],
+) -> settings.Evaluation:
+    """The learned eigenvectors of every seed against the truth and against the data's ceiling."""
+    del keys  # nothing is drawn
+    started = time.perf_counter()
+    network, agent_config = make_network(config, problem), learning_config(config)
+    rows = []
+    for seed, agent in zip(seeds, agents, strict=True):
+        features = allo.features(network, agent_config, agent)
+        found = allo.eigenvalues(agent_config, agent)
+        law = allo.pair_law(agent_config, agent)
+        rows.append(allo_scores.seed_scores(seed, features, found, law, problem.truth))
+    content = {
+        "score": SCORE,
+        "compile_seconds": 0.0,
+        "seconds": time.perf_counter() - started,
+        "maze": problem.layout.name,
+        "states": problem.layout.num_states,
+        "regions": len(layouts.regions(problem.layout)),
+        "true_eigenvalues": np.asarray(problem.truth.values).tolist(),
+        "published_eigenvalues": None if problem.published is None else problem.published.tolist(),
+        "seeds": rows,
+    }
+    return settings.Evaluation(content, allo_scores.scores_table(rows, agent_config.num_features))
+
+
+def finish(config: Config, result: Result) -> None:
+    """The pictures of a run that came to its end, and the eigenvectors as arrays."""
+    agents = scores.agents_of(result.state.agent, config.run.num_seeds)
+    for path in draw_all(result.directory, config, agents):
+        print(path)
+
+
+def draw(run: Run, games: int, key: int) -> list[Path]:
+    """The pictures of a `Run`; no games, nothing random."""
+    del games, key
+    return draw_all(run.directory, run.config, run.agents)
+
+
+def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
+    """Writes `eigenvectors.npz` and four pictures into a run directory."""
+    problem, agent_config = make_problem(config), learning_config(config)
+    network = make_network(config, problem)
+    truth = jax.device_get(problem.truth)
+    d = agent_config.num_features
+    learned = np.stack([allo.features(network, agent_config, agent) for agent in agents])
+    found = np.stack([allo.eigenvalues(agent_config, agent) for agent in agents])
+    visits = np.sum([allo.visits(agent_config, agent) for agent in agents], axis=0)
+    arrays = {
+        "learned": learned,  # [seeds, S, d]
+        "learned_eigenvalues": found,  # [seeds, d]
+        "true": truth.vectors[:, :d],
+        "true_eigenvalues": truth.values,
+        "cells": problem.layout.cells,  # [S, 2] row and column of each state
+        "seeds": np.array(config.run.seeds),
+    }
+    save_arrays(directory / "eigenvectors.npz", arrays)
+    rows = records.read_metrics(directory)
+    evaluation = scores.read_evaluation(directory)
+    ceiling = None
+    if evaluation:
+        ceiling = float(np.mean([row["ceiling"] for row in evaluation["seeds"]]))
+    cosines = allo_scores.similarities(jnp.asarray(learned[0]), problem.truth)["cosines"]
+    title = f"{problem.layout.name}, {len(truth.weight)} states"
+    name = lambda stem: directory / f"{stem}.png"
+    allo_pictures.heat_maps(
+        problem.layout,
+        truth.vectors[:, :d],
+        learned[0],
+        truth.values,
+        found[0],
+        np.asarray(cosines),
+        truth.group,
+        name("eigenvectors"),
+        f"{title}, seed {config.run.seeds[0]}",
+    )
+    allo_pictures.similarity_curves(rows, name("similarity"), ceiling, title)
+    allo_pictures.eigenvalue_curves(
+        rows, name("eigenvalues"), truth.values, problem.published, title
+    )
+    allo_pictures.visitation(problem.layout, visits, name("visits"), title)
+    stems = ("eigenvectors", "similarity", "eigenvalues", "visits")
+    return [directory / "eigenvectors.npz", *map(name, stems)]
+
+
+def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Replaces an npz file in one step, so that no reader and no crash ever sees half of it."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def train(config: Config, preset: str = "allo") -> Result:
+    """Trains, evaluates and draws: what the command does, for notebooks and programs."""
+    result = run(make_training(config), config, "allo", preset)
+    finish(config, result)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(command.main("allo", PRESETS, make_training, finish))
