@@ -1,4 +1,8 @@
-"""`python -m train.allo`: Laplacian eigenvectors of a maze. Presets: allo, paper, ggdo, short."""
+"""`python -m train.allo`: Laplacian eigenvectors of a maze, learned from a random walk in it.
+
+Presets: `allo` (default), with exact expectations; `sampled`, with minibatches; `paper` and `ggdo`,
+the learner of the paper and its rival with their published constants; `short`, a later script's.
+"""
 
 import dataclasses
 import sys
@@ -59,7 +63,7 @@ class Network:
     """What the network sees of a state; fourier: coordinates and waves along them."""
     frequencies: int = 16
     """Waves along each coordinate."""
-    hidden: tuple[int, ...] = (256, 256, 256)
+    hidden: tuple[int, ...] = (128, 128, 128)
     """Width of each hidden layer."""
 
 
@@ -69,7 +73,7 @@ class Budget(settings.Config):
 
     num_seeds: int = 10
     """Independent runs side by side, with the seeds seed, seed + 1, …; data are drawn anew, too."""
-    total_steps: int = 1_500
+    total_steps: int = 2_000
     """Gradient steps of each seed."""
     chunk_steps: int = 50
     """Gradient steps of each seed between two rows of the record."""
@@ -99,10 +103,20 @@ PAPER = allo.Config(
     dual_step=1e-4,
     barrier_start=0.5,
 )
-COORDINATES = Network(observation="coordinates")
+SAMPLED = allo.Config(
+    spare_features=0,
+    expectation="sampled",
+    batch_size=4096,
+    optimizer="adam",
+    learning_rate=1e-3,
+    turn_every=0,
+    dual_step=3e-3,
+)
+COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
 PRESETS = {
     "allo": Config(),
+    "sampled": Config(agent=SAMPLED, run=Budget(total_steps=20_000, chunk_steps=200)),
     "paper": Config(network=COORDINATES, agent=PAPER, run=LONG),
     "ggdo": Config(
         network=COORDINATES,
@@ -157,9 +171,7 @@ def make_training(config: Config) -> settings.Training:
         state, (rollout, _) = jax.lax.scan(walk, loop.init(key), length=env.walk_steps)
         learner = allo.recorded(agent_config, state.agent, rollout)
         episode = jax.tree.map(lambda x: x[0], state.episode)  # the walk is over
-        return state._replace(
-            agent=learner, env=problem.truth, obs=(), memory=(), episode=episode
-        )
+        return state._replace(agent=learner, env=problem.truth, obs=(), memory=(), episode=episode)
 
     def update(state: TrainState) -> tuple[TrainState, Metrics]:
         key, learn_key, permute_key = jax.random.split(state.key, 3)

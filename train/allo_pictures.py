@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, Colormap, LinearSegmentedColormap, ListedColormap
@@ -139,7 +140,9 @@ def similarity_curves(
     if ceiling is not None:
         lowest.append(_gap(ceiling))
         label = f"ceiling of the data, {ceiling:.4f}"
-        left.axhline(_gap(ceiling), color=VERMILLION, linestyle="--", linewidth=1.3, label=label)
+        left.axhline(
+            float(_gap(ceiling)), color=VERMILLION, linestyle="--", linewidth=1.3, label=label
+        )
     components = component_curves(rows, "cosines")
     colours = _colours(len(components))
     for lines, colour in zip(components, colours, strict=True):
@@ -185,7 +188,7 @@ def eigenvalue_curves(
     _draw_eigenvalues(left, rows, components, truth, published, colours)
     _draw_ends(right, truth, components, colours)
     _colour_bar(figure, right, colours)
-    handles = [Line2D([], [], color=GREY, label="learned")]
+    handles: list[Artist] = [Line2D([], [], color=GREY, label="learned")]
     if max(map(len, components)) > 2:
         handles.append(
             Patch(color=GREY, alpha=0.25, linewidth=0, label="95 % interval of the mean")
@@ -301,7 +304,7 @@ def _draw_ends(axes: Axes, truth: np.ndarray, components, colours) -> None:
     axes.set_ylabel("learned λ at the end")
 
 
-def _panels(title: str, **shared) -> tuple[Figure, Sequence[Axes]]:
+def _panels(title: str, **shared) -> tuple[Figure, np.ndarray]:
     figure = Figure(figsize=(10, 4.2), dpi=150, layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False)
     return figure, figure.subplots(1, 2, **shared)
@@ -332,13 +335,13 @@ def _colour_bar(figure: Figure, axes: Axes, colours: np.ndarray) -> None:
         return
     norm = BoundaryNorm(np.arange(d + 1) + 0.5, d)
     bar = figure.colorbar(ScalarMappable(norm, ListedColormap(colours)), ax=axes, aspect=30)
-    bar.set_ticks(np.arange(1, d + 1, -(-d // 16)))
+    bar.set_ticks(list(range(1, d + 1, -(-d // 16))))
     bar.ax.tick_params(length=0, labelsize=8, which="both")
     bar.outline.set_visible(False)
     bar.set_label("component", size=9)
 
 
-def _legend(figure: Figure, handles: Sequence) -> None:
+def _legend(figure: Figure, handles: Sequence[Artist]) -> None:
     if handles:  # below, where no curve runs into it
         figure.legend(handles=handles, loc="outside lower left", ncols=len(handles), frameon=False)
 

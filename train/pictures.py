@@ -49,7 +49,7 @@ def learning_curve(
     handles, labels = by_steps.get_legend_handles_labels()
     if handles:  # below, where no curve runs into it
         figure.legend(handles, labels, loc="outside lower left", ncols=len(handles), frameon=False)
-    _save(figure, Path(path))
+    save(figure, Path(path))
 
 
 def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
@@ -126,41 +126,49 @@ def _panel(
 ) -> None:
     """Everything over one x axis, in the unit that suits its end."""
     end = max((row[x] for row in rows), default=0)
+    scale = dress(axes, label, units, end)
+    lines = [(line / scale, y) for line, y in curves(rows, score, x)]
+    if lines:
+        draw_lines(axes, lines)
+    else:
+        say_empty(axes)
+    _mark(axes, 1.02 * end / scale, final)
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
+
+
+def dress(axes: Axes, label: str, units: Sequence[tuple[float, str]], end: float) -> float:
+    """Label, grid and an x axis from 0 to a little beyond `end`; returns what to divide x by."""
     scale, unit = next((u for u in units if end >= 2 * u[0]), units[-1])
-    end /= scale
     axes.set_xlabel(f"{label} ({unit})" if unit else label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=3)
-    lines = [(line / scale, y) for line, y in curves(rows, score, x)]
-    if lines:
-        _draw_lines(axes, lines)
-    else:
-        text = "no score yet"
-        axes.text(0.5, 0.5, text, color=GREY, ha="center", transform=axes.transAxes)
-    _mark(axes, 1.02 * end, final)
-    axes.set_xlim(0, 1.05 * end or 1)
-    if axes.dataLim.y0 >= 0:
-        axes.set_ylim(bottom=0)
+    axes.set_xlim(0, 1.05 * end / scale or 1)
+    return scale
 
 
-def _draw_lines(axes: Axes, lines: Sequence[Curve]) -> None:
+def say_empty(axes: Axes) -> None:
+    axes.text(0.5, 0.5, "no score yet", color=GREY, ha="center", transform=axes.transAxes)
+
+
+def draw_lines(axes: Axes, lines: Sequence[Curve]) -> None:
     """Seeds thin, their mean thick; a value that stands alone is a dot."""
     if len(lines) == 1:
-        axes.plot(*lines[0], _style(lines[0][0]), color=BLUE, label="training")
+        axes.plot(*lines[0], line_style(lines[0][0]), color=BLUE, label="training")
         return
     for i, line in enumerate(lines):
         label = f"training, {len(lines)} seeds" if i == 0 else None
-        axes.plot(*line, _style(line[0]), color=BLUE, linewidth=0.7, alpha=0.45, label=label)
+        axes.plot(*line, line_style(line[0]), color=BLUE, linewidth=0.7, alpha=0.45, label=label)
     x, mean, margin = mean_curve(lines)
-    axes.plot(x, mean, _style(x), color=BLUE, linewidth=2, label="their mean")
+    axes.plot(x, mean, line_style(x), color=BLUE, linewidth=2, label="their mean")
     if np.isfinite(margin).any():
         band = {"color": BLUE, "alpha": 0.15, "linewidth": 0, "label": "95 % interval of the mean"}
         axes.fill_between(x, mean - margin, mean + margin, **band)
 
 
-def _style(x: np.ndarray) -> str:
+def line_style(x: np.ndarray) -> str:
     return "." if len(x) == 1 else "-"
 
 
@@ -175,7 +183,7 @@ def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
         axes.errorbar(x, mean, spread, label=text, clip_on=False, **style)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
     """Replaces a file in one step, so that no reader and no crash ever sees half of it."""
     partial = path.with_name(f".{path.name}.partial")
     try:

@@ -50,7 +50,7 @@ class Config:
     """First step size."""
     constant_rate: bool = struct.field(pytree_node=False, default=False)
     """Keep that step size, instead of letting it fall to 0 along a cosine."""
-    gradient_steps: int = 1_500
+    gradient_steps: int = 2_000
     """Gradient steps of the whole training, at whose end the step size is 0."""
     steps_per_update: int = struct.field(pytree_node=False, default=50)
     """Gradient steps after each rollout."""
