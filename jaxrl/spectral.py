@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 
 Method = Literal["allo", "no_duals", "ggdo", "gdo"]
+SMOOTHING = 0.1  # weight of the newest penalty in its running mean
+LARGEST = 2.0  # no Laplacian of a walk has a larger eigenvalue
 SHORTEST = 0.05  # least E[u²] that a turn gives a feature
 FLOOR = 0.1  # least eigenvalue of a Gram matrix of features that a turn divides by
 
@@ -121,16 +123,37 @@ def previous_rows_mask(error: jax.Array, threshold: float | None) -> jax.Array:
     return jax.lax.stop_gradient(before)
 
 
+def ascended(
+    multipliers: Multipliers,
+    moments: Moments,
+    mask: jax.Array,
+    dual_step: float | jax.Array,
+    dual_limit: float | jax.Array,
+    barrier_step: float | jax.Array,
+    barrier_limit: float | jax.Array,
+) -> Multipliers:
+    """β grows by the errors; b by their mean square, estimated without bias and smoothed."""
+    error = jnp.tril(moments.error + moments.other_error) / 2
+    duals = multipliers.duals + dual_step * mask[:, None] * error
+    squared = jnp.tril(moments.error * moments.other_error)
+    penalty = multipliers.penalty + SMOOTHING * (squared - multipliers.penalty)
+    growth = barrier_step * jnp.mean(mask[:, None] * jnp.maximum(penalty, 0.0))
+    barrier = jnp.minimum(multipliers.barrier + growth, barrier_limit)
+    return Multipliers(jnp.clip(duals, -dual_limit, dual_limit), barrier, penalty)
+
+
 def rayleigh_ritz(energy: jax.Array, gram: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The best eigenpairs within the span of d features: `(turn [d, d], values [d])`.
 
     u turn are the stationary points of <v, L v> / <v, v> over v in the span of u, in ascending
     order, for `energy` = <u_j, L u_k> and `gram` = <u_j, u_k>, both `[d, d]`. Signs stay as near to
-    those of u as they can. A direction that u hardly spans is not scaled up to length 1.
+    those of u as they can. A direction that u hardly spans comes last and stays short.
     """
     size, axes = jnp.linalg.eigh(gram)
     whiten = product(axes * jax.lax.rsqrt(jnp.maximum(size, FLOOR))[None, :], axes.T)
-    values, within = jnp.linalg.eigh(product(whiten, product((energy + energy.T) / 2, whiten)))
+    symmetric = lambda x: product(whiten, product((x + x.T) / 2, whiten))
+    missing = jnp.eye(len(gram)) - symmetric(gram)  # 0 but for what is hardly spanned,
+    values, within = jnp.linalg.eigh(symmetric(energy) + LARGEST * missing)  # which goes last
     turn = product(whiten, within)
     return turn * jnp.where(jnp.diag(turn) < 0, -1.0, 1.0)[None, :], values
 

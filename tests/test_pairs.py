@@ -171,3 +171,120 @@ def test_arrays_of_different_shape_are_refused():
     one, two = jnp.zeros((4, 3), jnp.int32), jnp.zeros((5, 3), jnp.int32)
     with pytest.raises(ValueError, match="expected one shape \\[T, N\\]"):
         pairs.count(one, two, one == 1, 0.9, 2)
+
+
+# The chain that most likely made the trajectories.
+
+CHAIN = np.array(  # one way round, slow and quick states, and a rare leap
+    [
+        [0.5, 0.5, 0.0, 0.0, 0.0],
+        [0.0, 0.2, 0.8, 0.0, 0.0],
+        [0.0, 0.0, 0.1, 0.9, 0.0],
+        [0.3, 0.0, 0.0, 0.0, 0.7],
+        [0.9, 0.0, 0.1, 0.0, 0.0],
+    ]
+)
+STARTS = np.array([0.4, 0.0, 0.1, 0.2, 0.3])
+
+
+def chain_walks(steps: int, num_envs: int, every: int, chain=CHAIN, seed: int = 0):
+    """State, next state and done `[T, N]`: walks of `every` transitions, one after the other."""
+    rng = np.random.default_rng(seed)
+    state, next_state = np.zeros((2, steps, num_envs), np.int32)
+    draw = lambda law: (rng.random(len(law))[:, None] > np.cumsum(law, axis=1)).sum(axis=1)
+    fresh = lambda: draw(np.tile(STARTS, (num_envs, 1)))
+    for t in range(steps):
+        state[t] = fresh() if t % every == 0 else next_state[t - 1]
+        next_state[t] = draw(chain[state[t]])
+    done = np.broadcast_to((np.arange(steps) % every == every - 1)[:, None], state.shape)
+    return jnp.asarray(state), jnp.asarray(next_state), jnp.asarray(done)
+
+
+def walk_of(walks, num_states: int = 5, length: int | None = None) -> pairs.Walk:
+    length = length or walks[0].shape[0]
+    return jax.jit(pairs.record)(pairs.no_walk(num_states, length), *walks)
+
+
+def expected_by_loops(state, next_state, done, discount: float, num_states: int) -> np.ndarray:
+    """Each transition begins pairs that go on by the recorded frequencies, in float64."""
+    state, next_state, left = map(np.asarray, (state, next_state, pairs.remaining(done)))
+    steps = np.zeros((num_states, num_states))
+    np.add.at(steps, (state, next_state), 1)
+    left_none = steps.sum(axis=1) == 0
+    steps[left_none, left_none] = 1
+    chain = steps / steps.sum(axis=1, keepdims=True)
+    powers = [np.linalg.matrix_power(chain, k) for k in range(1, len(state) + 1)]
+    out = np.zeros((num_states, num_states))
+    for s, n in zip(state.ravel(), left.ravel(), strict=True):
+        for p, power in zip(law(n, discount), powers, strict=False):
+            out[s] += p * power[s]
+    return out / state.size
+
+
+def test_record_counts_transitions_and_what_is_left():
+    walks = random_walks(7, 4, num_states=5, ending=0.2)
+    walk = walk_of(walks)
+    state, next_state, left = map(np.asarray, (*walks[:2], pairs.remaining(walks[2])))
+    steps, begins = np.zeros((5, 5), int), np.zeros((5, 7), int)
+    for cell in np.ndindex(7, 4):
+        steps[state[cell], next_state[cell]] += 1
+        begins[state[cell], left[cell] - 1] += 1
+    np.testing.assert_array_equal(walk.steps, steps)
+    np.testing.assert_array_equal(walk.begins, begins)
+    assert walk.steps.dtype == walk.begins.dtype == jnp.int32
+
+
+def test_record_adds_over_rollouts_of_any_length_that_fits():
+    walks = random_walks(9, 4, num_states=5, ending=0.2)
+    first, last = ([x[rows] for x in walks] for rows in (slice(0, 3), slice(3, 9)))
+    cut = (*walks[:2], walks[2].at[2].set(True))  # the end of a rollout ends trajectories
+    both = pairs.record(walk_of(first, length=9), *last)
+    chex.assert_trees_all_equal(both, walk_of(cut))
+
+
+def test_a_rollout_too_long_for_the_walk_is_refused():
+    walks = random_walks(6, 2, num_states=5)
+    with pytest.raises(ValueError, match="6 steps, the walk was made for 5: begin with") as error:
+        pairs.record(pairs.no_walk(5, 5), *walks)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("discount", DISCOUNTS)
+@pytest.mark.parametrize("ending", [0.0, 0.3])
+def test_expected_goes_on_by_recorded_frequencies(discount, ending):
+    walks = random_walks(6, 5, num_states=5, ending=ending)
+    found = jax.jit(pairs.expected)(walk_of(walks), discount)
+    np.testing.assert_allclose(found, expected_by_loops(*walks, discount, 5), atol=1e-6)
+    np.testing.assert_allclose(found.sum(), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("discount", DISCOUNTS)
+def test_expected_is_the_exact_law_of_a_chain_without_chance(discount):
+    """There the recorded visits are those of the recorded chain, so nothing is left to noise."""
+    ring = np.roll(np.eye(5), 1, axis=1)
+    walks = chain_walks(12, 30, every=4, chain=ring)
+    begun = np.bincount(np.ravel(walks[0][::4]), minlength=5)
+    exact = laplacian.sampled_pairs(ring, begun / begun.sum(), 4, discount)
+    np.testing.assert_allclose(pairs.expected(walk_of(walks), discount), exact, atol=1e-6)
+
+
+def test_expected_is_nearer_to_the_exact_law_than_the_count():
+    """Of an uneven chain, of whose 80,000 transitions every 10 begin anew."""
+    walks = chain_walks(20, 4_000, every=10)
+    exact = laplacian.sampled_pairs(CHAIN, STARTS, 10, 0.9)
+    found = np.asarray(pairs.expected(walk_of(walks), 0.9))
+    np.testing.assert_allclose(found, exact, atol=2e-3)
+    counted = np.asarray(pairs.count(*walks, 0.9, 5)) / (20 * 4_000)
+    assert np.linalg.norm(found - exact) < 0.9 * np.linalg.norm(counted - exact)
+
+
+def test_a_state_that_nothing_left_stays():
+    """0 -> 1 -> 2, and 2 is never left: who comes there is there at every later offset."""
+    state, next_state = jnp.array([[0], [1]], jnp.int32), jnp.array([[1], [2]], jnp.int32)
+    walk = walk_of((state, next_state, jnp.zeros((2, 1), bool)), num_states=4)
+    one, two = law(2, 0.5)
+    expected = np.zeros((4, 4))
+    expected[0, 1], expected[0, 2], expected[1, 2] = one / 2, two / 2, 1 / 2
+    np.testing.assert_allclose(pairs.expected(walk, 0.5), expected, atol=1e-6)
+    later = walk._replace(begins=walk.begins.at[1, 0].set(0).at[1, 1].set(1))  # two left at 1
+    np.testing.assert_allclose(pairs.expected(later, 0.5)[1], [0, 0, 0.5, 0], atol=1e-6)

@@ -9,19 +9,14 @@ import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import tyro
 from flax import linen as nn
 
-from envs.grid import layouts, mazes, tables
-from envs.grid.env import Grid
-from envs.grid.layouts import Layout
-from envs.grid.observations import OBSERVATIONS
-from jaxrl import laplacian
+from envs.grid import layouts
 from jaxrl.agents import allo
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, TrainState, environment_step, make_loop
@@ -29,30 +24,21 @@ from jaxrl.networks.conv import Conv
 from jaxrl.networks.encoder import Encoder, Fourier
 from jaxrl.networks.mlp import MLP
 from jaxrl.types import AgentState
-from train import allo_pictures, allo_scores, command, records, scores, settings
-from train.allo_scores import Truth
+from train import (
+    allo_maps,
+    allo_pictures,
+    allo_problem,
+    allo_scores,
+    command,
+    records,
+    scores,
+    settings,
+)
+from train.allo_problem import Maze, Problem
 from train.run import Result, run
 from train.runs import Run
 
 SCORE = "similarity"
-
-
-@dataclass(frozen=True)
-class Maze:
-    """Where the walk takes place. Starts and goals of a maze are not minded: it starts anywhere."""
-
-    maze: str = "GridRoom-4"
-    """A name, such as GridMaze-17, corridors-400-seed7 or rooms-4x4-size5-seed3."""
-    maze_file: Annotated[str, tyro.conf.arg(name="maze-file", prefix_name=False)] = ""
-    """Text file with a maze of your own instead: # is wall, . is free."""
-    allow_disconnected: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
-    """Load it even if some cells cannot be reached from others."""
-    wind: float = 0.0
-    """Probability of a gust to the right, or with a minus to the left, in every move."""
-    transitions: int = 1_000_000
-    """Transitions recorded before learning starts."""
-    walk_steps: int = 50
-    """Transitions of one walk, which starts at a random cell."""
 
 
 @dataclass(frozen=True)
@@ -142,21 +128,10 @@ PRESETS = {
 }
 
 
-class Problem(NamedTuple):
-    """A maze, and everything that is known about it beforehand."""
-
-    layout: Layout
-    env: Grid
-    params: Any
-    inputs: np.ndarray  # [S, ...]
-    truth: Truth
-    published: np.ndarray | None  # [d] λ as papers print it, where the walk is symmetric
-
-
 def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for what does not fit together."""
     problem = make_problem(config)
-    network, agent_config = make_network(config, problem), learning_config(config)
+    network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
     env = config.env
     num_envs = -(-env.transitions // env.walk_steps)
     agent = allo.make(
@@ -199,46 +174,21 @@ def make_training(config: Config) -> settings.Training:
 
 
 def make_problem(config: Config) -> Problem:
-    """The maze of a configuration, and its truth in double precision."""
+    """The maze of a configuration; refuses first what would show only after compilation."""
     check(config)
-    layout = make_layout(config.env)
-    env = Grid(layout, "index", config.env.wind)
-    params, num_states = env.default_params, env.num_states
-    anywhere = jnp.arange(num_states, dtype=jnp.int32)
-    params = dataclasses.replace(
-        params,
-        starts=anywhere,
-        num_starts=jnp.asarray(num_states, jnp.uint32),
-        goal=jnp.zeros(num_states, bool),
-        max_steps_in_episode=config.env.walk_steps,
+    agent = config.agent
+    return allo_problem.make_problem(
+        config.env, config.network.observation, agent.discount, agent.num_features
     )
-    chain = tables.transition_matrix(tables.dynamics(layout, config.env.wind))
-    start, discount = np.full(num_states, 1 / num_states), config.agent.discount
-    allo.check_config(config.agent, num_states)
-    law = laplacian.sampled_pairs(chain, start, config.env.walk_steps, discount)
-    d = config.agent.num_features
-    truth = allo_scores.truth_of(laplacian.eigensystem(law), d)
-    published = None
-    if np.allclose(chain, chain.T, atol=1e-12):
-        published = laplacian.published_eigensystem(chain, discount).values[:d]
-    name = config.network.observation
-    inputs = OBSERVATIONS["coordinates" if name == "fourier" else name](layout)
-    return Problem(layout, env, params, inputs, truth, published)
 
 
-def make_layout(maze: Maze) -> Layout:
-    if maze.maze_file:
-        return layouts.load(maze.maze_file, maze.allow_disconnected)
-    return mazes.named(maze.maze)
-
-
-def make_network(config: Config, problem: Problem) -> nn.Module:
+def make_network(config: Config, num_states: int) -> nn.Module:
     torso = MLP(config.network.hidden)
     if config.network.observation == "fourier":
         torso = nn.Sequential((Fourier(config.network.frequencies), torso))
     if config.network.observation == "pixels":
         torso = nn.Sequential((Conv(), torso))
-    return Encoder(torso, allo.outputs(config.agent, problem.layout.num_states))
+    return Encoder(torso, allo.outputs(config.agent, num_states))
 
 
 def learning_config(config: Config) -> allo.Config:
@@ -275,7 +225,7 @@ def evaluate(
     """The learned eigenvectors of every seed against the truth and against the data's ceiling."""
     del keys  # nothing is drawn
     started = time.perf_counter()
-    network, agent_config = make_network(config, problem), learning_config(config)
+    network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
     rows = []
     for seed, agent in zip(seeds, agents, strict=True):
         features = allo.features(network, agent_config, agent)
@@ -312,7 +262,7 @@ def draw(run: Run, games: int, key: int) -> list[Path]:
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
     """Writes `eigenvectors.npz` and four pictures into a run directory."""
     problem, agent_config = make_problem(config), learning_config(config)
-    network = make_network(config, problem)
+    network = make_network(config, problem.layout.num_states)
     truth = jax.device_get(problem.truth)
     d = agent_config.num_features
     learned = np.stack([allo.features(network, agent_config, agent) for agent in agents])
@@ -326,7 +276,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
         "cells": problem.layout.cells,  # [S, 2] row and column of each state
         "seeds": np.array(config.run.seeds),
     }
-    save_arrays(directory / "eigenvectors.npz", arrays)
+    records.write_arrays(directory / "eigenvectors.npz", arrays)
     rows = records.read_metrics(directory)
     evaluation = scores.read_evaluation(directory)
     ceiling = None
@@ -335,7 +285,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     cosines = allo_scores.similarities(jnp.asarray(learned[0]), problem.truth)["cosines"]
     title = f"{problem.layout.name}, {len(truth.weight)} states"
     name = lambda stem: directory / f"{stem}.png"
-    allo_pictures.heat_maps(
+    allo_maps.heat_maps(
         problem.layout,
         truth.vectors[:, :d],
         learned[0],
@@ -350,20 +300,9 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     allo_pictures.eigenvalue_curves(
         rows, name("eigenvalues"), truth.values, problem.published, title
     )
-    allo_pictures.visitation(problem.layout, visits, name("visits"), title)
+    allo_maps.visitation(problem.layout, visits, name("visits"), title)
     stems = ("eigenvectors", "similarity", "eigenvalues", "visits")
     return [directory / "eigenvectors.npz", *map(name, stems)]
-
-
-def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Replaces an npz file in one step, so that no reader and no crash ever sees half of it."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def train(config: Config, preset: str = "allo") -> Result:

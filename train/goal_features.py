@@ -56,7 +56,9 @@ def make_help(
 def represent(config: allo.Config, problem: allo.Problem, agent: AgentState) -> Representation:
     """Features of all states, and eigenvalues of one step of the walk."""
     learning = allo.learning_config(config)
-    features = allo_agent.features(allo.make_network(config, problem), learning, agent)
+    features = allo_agent.features(
+        allo.make_network(config, problem.layout.num_states), learning, agent
+    )
     features = np.asarray(features)  # or what a checkpoint placed is compiled for once more
     if learning.method == "allo":
         found = allo_agent.eigenvalues(learning, agent)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import jax
+import numpy as np
 import yaml
 
 from train.config import plain
@@ -70,6 +71,14 @@ def read_config(directory: str | Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"{path} is not the configuration of a run ({reason}): {advice}") from None
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Replaces an npz file in one step, as `write_whole` does."""
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+    partial.replace(path)
 
 
 def write_whole(path: Path, text: str) -> None:

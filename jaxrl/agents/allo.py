@@ -39,7 +39,7 @@ class Config:
     batch_size: int = struct.field(pytree_node=False, default=1024)
     """Pairs in a minibatch, where the expectation is sampled."""
     capacity: int = struct.field(pytree_node=False, default=1_000_000)
-    """Transitions remembered, where the expectation is sampled."""
+    """Transitions remembered, rounded up to whole rollouts, where the expectation is sampled."""
     method: Method = struct.field(pytree_node=False, default="allo")
     """allo; no_duals, its ablation; ggdo and gdo, which neither order nor multipliers guide."""
     graph_weight: float = 1.0
@@ -139,14 +139,14 @@ def make(
         learner = Learner(
             params,
             make_optimizer(config).init(params),
-            first_multipliers(config, outputs(config, num_states)),
+            first_multipliers(config, num_states),
             jnp.zeros((), jnp.int32),
         )
         if config.expectation == "exact":
             walk = pairs.no_walk(num_states, num_steps)
             none = jnp.zeros((num_states, num_states))
             return State(learner, walk, Law(none, none[0]), inputs)
-        rollouts = max(1, replay.rows_for(config.capacity, num_envs) // num_steps)
+        rollouts = -(-config.capacity // (num_envs * num_steps))
         example = Memory(obs, obs, jnp.zeros((), jnp.int32))
         ring = replay.init(example, rollouts * num_steps, num_envs)
         return State(learner, ring, (), () if inputs is None else inputs)
@@ -275,17 +275,16 @@ def loss(config: Config, moments: Moments, multipliers: Multipliers) -> tuple[ja
 def ascended(
     config: Config, multipliers: Multipliers, moments: Moments, mask: jax.Array
 ) -> Multipliers:
-    """β grows by the errors; b by their mean square, estimated without bias and smoothed."""
-    duals = multipliers.duals
-    if config.method == "allo":
-        error = jnp.tril(moments.error + moments.other_error) / 2
-        duals = duals + config.dual_step * mask[:, None] * error
-        duals = jnp.clip(duals, -config.dual_limit, config.dual_limit)
-    squared = jnp.tril(moments.error * moments.other_error)
-    penalty = multipliers.penalty + 0.1 * (squared - multipliers.penalty)
-    growth = config.barrier_step * jnp.mean(mask[:, None] * jnp.maximum(penalty, 0.0))
-    barrier = jnp.minimum(multipliers.barrier + growth, config.barrier_limit)
-    return Multipliers(duals, barrier, penalty)
+    """The multipliers after a step with the configured sizes; only ALLO moves its duals."""
+    return spectral.ascended(
+        multipliers,
+        moments,
+        mask,
+        config.dual_step if config.method == "allo" else 0.0,
+        config.dual_limit,
+        config.barrier_step,
+        config.barrier_limit,
+    )
 
 
 def turned(network: Any, config: Config, state: State, learner: Learner, key: jax.Array) -> Learner:
@@ -345,10 +344,11 @@ def pair_law(config: Config, state: State) -> jax.Array:
     """The law of pairs `[S, S]` that the agent learns from, on S numbered states."""
     if config.expectation == "exact":
         return pairs.expected(state.walk, config.discount)
-    data = state.walk.data
-    counts = pairs.count(
-        data.state, data.next_state, data.left == 1, config.discount, len(state.inputs)
-    )
+    data, unseen = state.walk.data, len(state.inputs)
+    is_written = data.left > 0  # rows that nothing was written to hold zeros
+    first, last = (jnp.where(is_written, x, unseen) for x in (data.state, data.next_state))
+    counts = pairs.count(first, last, data.left == 1, config.discount, unseen + 1)
+    counts = counts[:unseen, :unseen]
     return counts / counts.sum()
 
 
@@ -356,8 +356,9 @@ def visits(config: Config, state: State) -> jax.Array:
     """How often each of S numbered states was left, int32 `[S]`."""
     if config.expectation == "exact":
         return state.walk.steps.sum(axis=1)
-    left = state.walk.data.state.reshape(-1)
-    return jnp.zeros(len(state.inputs), jnp.int32).at[left].add(1)
+    data = state.walk.data
+    is_written = (data.left > 0).astype(jnp.int32)
+    return jnp.zeros(len(state.inputs), jnp.int32).at[data.state].add(is_written)
 
 
 def permuted(learner: Learner, key: jax.Array, due: jax.Array) -> Learner:
@@ -380,7 +381,8 @@ def outputs(config: Config, num_states: int = 0) -> int:
     return min(wanted, num_states) if num_states else wanted
 
 
-def first_multipliers(config: Config, d: int) -> Multipliers:
+def first_multipliers(config: Config, num_states: int) -> Multipliers:
+    d = outputs(config, num_states)
     start = config.dual_start * jnp.eye(d)
     return Multipliers(start, jnp.asarray(config.barrier_start, jnp.float32), jnp.zeros((d, d)))
 
