@@ -15,6 +15,8 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxrl import linalg
+
 Method = Literal["allo", "no_duals", "ggdo", "gdo"]
 SMOOTHING = 0.1  # weight of the newest penalty in its running mean
 LARGEST = 2.0  # no Laplacian of a walk has a larger eigenvalue
@@ -149,11 +151,11 @@ def rayleigh_ritz(energy: jax.Array, gram: jax.Array) -> tuple[jax.Array, jax.Ar
     order, for `energy` = <u_j, L u_k> and `gram` = <u_j, u_k>, both `[d, d]`. Signs stay as near to
     those of u as they can. A direction that u hardly spans comes last and stays short.
     """
-    size, axes = jnp.linalg.eigh(gram)
+    size, axes = linalg.eigh(gram)
     whiten = product(axes * jax.lax.rsqrt(jnp.maximum(size, FLOOR))[None, :], axes.T)
     symmetric = lambda x: product(whiten, product((x + x.T) / 2, whiten))
     missing = jnp.eye(len(gram)) - symmetric(gram)  # 0 but for what is hardly spanned,
-    values, within = jnp.linalg.eigh(symmetric(energy) + LARGEST * missing)  # which goes last
+    values, within = linalg.eigh(symmetric(energy) + LARGEST * missing)  # which goes last
     turn = product(whiten, within)
     return turn * jnp.where(jnp.diag(turn) < 0, -1.0, 1.0)[None, :], values
 

@@ -9,6 +9,8 @@ formats of accelerators would cost the third digit.
 import jax
 import jax.numpy as jnp
 
+from jaxrl import linalg
+
 FLOOR = 1e-3  # least eigenvalue of a Gram matrix of unit columns that still counts as a direction
 PARALLEL = 0.9  # |cos| above which two features are the same one
 
@@ -50,9 +52,9 @@ def similarity(
     cross = jnp.where(truth_group[:, None] == learned_group[None, :], _inner(v, q), 0.0)
     # Along a direction that columns hardly span the division is by the floor: it counts as little
     # as it is there, and rounding is not blown up to look like a direction.
-    values, vectors = jnp.linalg.eigh(gram)
+    values, vectors = linalg.eigh(gram)
     root = vectors * jax.lax.rsqrt(jnp.maximum(values, FLOOR))[None, :]
-    cosine = jnp.linalg.svd(_product(cross, root), compute_uv=False)
+    cosine = linalg.singular_values(_product(cross, root))
     return jnp.sum(jnp.minimum(cosine, 1.0)) / learned.shape[1]
 
 

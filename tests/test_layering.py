@@ -13,6 +13,7 @@ PACKAGES = ("jaxrl", "envs", "train")
 LAYERS = {
     "jaxrl": 0,
     "jaxrl.types": 0,
+    "jaxrl.linalg": 0,
     "jaxrl.returns": 1,
     "jaxrl.replay": 1,
     "jaxrl.distributions": 1,

@@ -19,7 +19,7 @@ import optax
 from flax import struct
 from optax import contrib
 
-from jaxrl import pairs, replay, spectral
+from jaxrl import linalg, pairs, replay, spectral
 from jaxrl.spectral import Method, Moments, Multipliers
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
@@ -319,7 +319,7 @@ def turned_momentum(opt_state: PyTree, turn: jax.Array) -> PyTree:
     With W' = W turn the slope by W' is the slope by W times turn⁻ᵀ. Without it, steps go on for a
     while in directions that mean something else by now.
     """
-    back = jnp.linalg.inv(turn).T
+    back = linalg.inverse(turn).T
 
     def turned(path: tuple, x: jax.Array) -> jax.Array:
         names = {getattr(entry, "name", getattr(entry, "key", None)) for entry in path}

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from jaxrl import linalg
+
 from jaxrl.networks.mlp import Activation, activation_function
 
 
@@ -37,7 +39,7 @@ class Conv(nn.Module):
                 (self.kernel, self.kernel),
                 (self.strides, self.strides),
                 self.padding,
-                kernel_init=nn.initializers.orthogonal(math.sqrt(2)),
+                kernel_init=linalg.orthogonal_start(math.sqrt(2)),
             )(x)
             x = activate(x)
         return x.reshape(*x.shape[:-3], -1)

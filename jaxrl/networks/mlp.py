@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
+from jaxrl import linalg
 from jaxrl.distributions import Categorical, Normal, Squashed
 
 Activation = Literal["relu", "tanh", "elu", "silu", "gelu"]
@@ -93,7 +94,7 @@ class GaussianActorCritic(nn.Module):
 
 def dense(features: int, scale: float, name: str | None = None) -> nn.Dense:
     """A dense layer whose weights start orthogonal with gain `scale`, and whose biases at 0."""
-    return nn.Dense(features, kernel_init=nn.initializers.orthogonal(scale), name=name)
+    return nn.Dense(features, kernel_init=linalg.orthogonal_start(scale), name=name)
 
 
 def bounds(

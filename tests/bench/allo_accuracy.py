@@ -90,13 +90,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
     options = parser.parse_args()
-    rows, lines = [], [HEAD]
+    lines = [HEAD]
     for transitions in options.transitions:
         for maze in options.mazes:
-            rows.append(measured(options.preset, maze, transitions, options.seeds))
-            lines.append(line(rows[-1]))
+            row = measured(options.preset, maze, transitions, options.seeds)
+            lines.append(line(row))
             print(lines[-1], flush=True)
-    append(options.out, {**machine(), "rows": rows})
+            append(options.out, {**machine(), **row})  # at once: the next maze may take minutes
     print("\n".join(lines))
 
 
