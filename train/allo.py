@@ -208,7 +208,11 @@ def check(config: Config) -> None:
             raise ValueError(f"env.{name} is {getattr(config.env, name)}; expected at least 1")
     if not config.network.hidden or min(config.network.hidden) < 1:
         raise ValueError(f"network.hidden is {config.network.hidden}; expected widths above 0")
-    if config.permute_every % config.agent.steps_per_update:
+    if config.network.frequencies < 1:
+        raise ValueError(
+            f"network.frequencies is {config.network.frequencies}; expected at least 1"
+        )
+    if config.permute_every < 0 or config.permute_every % config.agent.steps_per_update:
         raise ValueError(
             f"permute_every is {config.permute_every}; expected a multiple of "
             f"agent.steps_per_update={config.agent.steps_per_update}"

@@ -10,6 +10,7 @@ expectations, orthogonalised steps (Muon, Jordan et al. 2024) and turns of the l
 best eigenpairs within the span of the features (Rayleigh-Ritz), with spare features to turn with.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -39,7 +40,8 @@ class Config:
     batch_size: int = struct.field(pytree_node=False, default=1024)
     """Pairs in a minibatch, where the expectation is sampled."""
     capacity: int = struct.field(pytree_node=False, default=1_000_000)
-    """Transitions remembered, rounded up to whole rollouts, where the expectation is sampled."""
+    """Transitions remembered, in whole rollouts, where the expectation is sampled; a run of
+    `train.allo` sets it to what it records."""
     method: Method = struct.field(pytree_node=False, default="allo")
     """allo; no_duals, its ablation; ggdo and gdo, which neither order nor multipliers guide."""
     graph_weight: float = 1.0
@@ -51,7 +53,7 @@ class Config:
     constant_rate: bool = struct.field(pytree_node=False, default=False)
     """Keep that step size, instead of letting it fall to 0 along a cosine."""
     gradient_steps: int = 2_000
-    """Gradient steps of the whole training, at whose end the step size is 0."""
+    """Gradient steps until the step size is 0; a run of `train.allo` sets it to its budget."""
     steps_per_update: int = struct.field(pytree_node=False, default=50)
     """Gradient steps after each rollout."""
     turn_every: int = struct.field(pytree_node=False, default=50)
@@ -420,3 +422,22 @@ def check_config(config: Config, num_states: int = 0) -> None:
     discount = config.discount
     if isinstance(discount, int | float) and not 0 <= discount < 1:
         raise ValueError(f"discount is {discount}, expected 0 <= discount < 1: lower it")
+    for name in ("learning_rate", "graph_weight"):
+        check_number(name, getattr(config, name), above=0.0)
+    for name in ("dual_step", "dual_limit", "barrier_start", "barrier_step", "barrier_limit"):
+        check_number(name, getattr(config, name))
+    check_number("dual_start", config.dual_start, least=-math.inf)
+    if config.row_threshold is not None:
+        check_number("row_threshold", config.row_threshold, above=0.0)
+
+
+def check_number(name: str, number: Any, least: float = 0.0, above: float = -math.inf) -> None:
+    """Raises unless a number that is known already is finite, at least `least`, and above `above`.
+
+    What is traced, as under `vmap` over configurations, cannot be looked at.
+    """
+    if not isinstance(number, int | float):
+        return
+    if not (math.isfinite(number) and number >= least and number > above):
+        bound = "above 0" if above == 0 else "of at least 0" if least == 0 else "that is finite"
+        raise ValueError(f"allo {name} is {number}, expected a number {bound}: change it")

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from jaxrl import linalg
-
 from jaxrl.networks.mlp import Activation, activation_function
 
 

@@ -1,0 +1,55 @@
+"""Factorisations: right, and never handed to LAPACK as a batch."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl import linalg
+from jaxrl.networks.mlp import MLP
+
+MATRICES = np.random.default_rng(0).normal(size=(3, 5, 5)).astype(np.float32)
+
+
+def test_many_factorisations_are_those_of_each_one():
+    symmetric = MATRICES + MATRICES.transpose(0, 2, 1)
+    values, vectors = jax.vmap(linalg.eigh)(symmetric)
+    rebuilt = np.einsum("bij,bj,bkj->bik", vectors, values, vectors)
+    np.testing.assert_allclose(rebuilt, symmetric, atol=1e-5)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(symmetric), atol=1e-5)
+    found = jax.vmap(linalg.singular_values)(MATRICES[:, :, :4])
+    np.testing.assert_allclose(
+        found, np.linalg.svd(MATRICES[:, :, :4], compute_uv=False), atol=1e-5
+    )
+    product = jax.vmap(linalg.inverse)(MATRICES) @ MATRICES
+    np.testing.assert_allclose(product, np.broadcast_to(np.eye(5), (3, 5, 5)), atol=1e-4)
+
+
+def test_weights_start_orthogonal(key):
+    weights = jax.vmap(lambda key: linalg.orthogonal_start(2.0)(key, (7, 4)))(
+        jax.random.split(key, 3)
+    )
+    expected = np.broadcast_to(4 * np.eye(4), (3, 4, 4))
+    np.testing.assert_allclose(jnp.swapaxes(weights, 1, 2) @ weights, expected, atol=1e-5)
+    assert not np.allclose(weights[0], weights[1])
+
+
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [
+        (linalg.eigh, MATRICES),
+        (linalg.singular_values, MATRICES),
+        (linalg.inverse, MATRICES),
+        (lambda key: MLP((8, 8)).init(key, jnp.zeros(3)), jax.random.split(jax.random.key(0), 3)),
+    ],
+    ids=["eigh", "singular_values", "inverse", "network"],
+)
+def test_lapack_sees_one_matrix_at_a_time(function, argument):
+    """Of every LAPACK call under `vmap`, no operand has a third axis: two such calls could hang."""
+    text = jax.jit(jax.vmap(function)).lower(argument).as_text()
+    calls = re.findall(r"custom_call @(?:lapack|blas)\w*\(.*", text)
+    assert calls
+    operands = re.findall(r"tensor<((?:\d+x)*)[fis]\d+>", " ".join(calls))
+    assert all(shape.count("x") <= 2 for shape in operands)
