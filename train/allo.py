@@ -88,6 +88,7 @@ PAPER = allo.Config(
     turn_every=0,
     dual_step=1e-4,
     barrier_start=0.5,
+    barrier_limit=10_000.0,
 )
 SAMPLED = allo.Config(
     spare_features=0,
@@ -97,6 +98,7 @@ SAMPLED = allo.Config(
     learning_rate=1e-3,
     turn_every=0,
     dual_step=3e-3,
+    barrier_limit=10_000.0,
 )
 COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)

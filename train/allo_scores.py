@@ -88,14 +88,18 @@ def seed_scores(
 
 def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
     """A row per seed, and their mean."""
-    table = Table(title="learned against true eigenvectors")
+    caption = (
+        "score: similarity with the true eigenspaces; near ties: the same, eigenvalues within 1 % "
+        "of each other taken as one; ceiling: what the data allow; λ: how many are right"
+    )
+    table = Table(title="learned against true eigenvectors", caption=caption)
     columns = {
-        "similarity": "similarity",
-        "ceiling": "ceiling of the data",
-        "near_similarity": "near ties as one",
-        "near_ceiling": "its ceiling",
-        "cosine": "mean |cos|",
-        "eigenvalues_within": f"λ right, of {d}",
+        "similarity": "score",
+        "ceiling": "ceiling",
+        "near_similarity": "near ties",
+        "near_ceiling": "ceiling",
+        "cosine": "|cos|",
+        "eigenvalues_within": f"λ of {d}",
         "collapsed": "collapsed",
     }
     for heading in ("seed", *columns.values()):

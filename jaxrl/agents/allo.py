@@ -70,8 +70,8 @@ class Config:
     """First weight of squared errors; more than 2 is enough for sorted order (in its units)."""
     barrier_step: float = 0.01
     """Growth of that weight, per mean squared error and gradient step."""
-    barrier_limit: float = 10_000.0
-    """Largest such weight."""
+    barrier_limit: float = 4.0
+    """Largest such weight; the duals lag the longer the larger it is."""
     row_threshold: float | None = struct.field(pytree_node=False, default=None)
     """Features learn once all constraints before them err by less than this; None: all at once."""
 
