@@ -232,24 +232,32 @@ def evaluate(
     del keys  # nothing is drawn
     started = time.perf_counter()
     network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
+
+    @jax.jit
+    def read(agent: AgentState) -> tuple[jax.Array, jax.Array, jax.Array]:
+        features = allo.features(network, agent_config, agent)
+        return features, allo.eigenvalues(agent_config, agent), allo.pair_law(agent_config, agent)
+
     rows = []
     for seed, agent in zip(seeds, agents, strict=True):
-        features = allo.features(network, agent_config, agent)
-        found = allo.eigenvalues(agent_config, agent)
-        law = allo.pair_law(agent_config, agent)
+        features, found, law = read(agent)
         rows.append(allo_scores.seed_scores(seed, features, found, law, problem.truth))
+    regions = layouts.regions(problem.layout)
     content = {
         "score": SCORE,
         "compile_seconds": 0.0,
         "seconds": time.perf_counter() - started,
         "maze": problem.layout.name,
         "states": problem.layout.num_states,
-        "regions": len(layouts.regions(problem.layout)),
+        "regions": [len(region) for region in regions],
         "true_eigenvalues": np.asarray(problem.truth.values).tolist(),
         "published_eigenvalues": None if problem.published is None else problem.published.tolist(),
         "seeds": rows,
     }
-    return settings.Evaluation(content, allo_scores.scores_table(rows, agent_config.num_features))
+    table = allo_scores.scores_table(rows, agent_config.num_features)
+    if len(regions) > 1:
+        table.caption = f"{table.caption}\nThe maze falls into {len(regions)} regions."
+    return settings.Evaluation(content, table)
 
 
 def finish(config: Config, result: Result) -> None:

@@ -57,6 +57,9 @@ def similarities(features: jax.Array, truth: Truth) -> dict[str, jax.Array]:
     }
 
 
+_similarities = jax.jit(similarities)
+
+
 def seed_scores(
     seed: int, features: jax.Array, found: jax.Array, pairs: jax.Array, truth: Truth
 ) -> dict[str, Any]:
@@ -68,8 +71,7 @@ def seed_scores(
     d = features.shape[1]
     empirical = laplacian.eigensystem(np.asarray(pairs, float), missing="drop")
     best = jnp.asarray(empirical.vectors[:, :d], jnp.float32)
-    learned = jax.device_get(similarities(features, truth))
-    ceiling = jax.device_get(similarities(best, truth))
+    learned, ceiling = (jax.device_get(_similarities(x, truth)) for x in (features, best))
     error = np.abs(found - np.asarray(truth.values))
     return {
         "seed": seed,

@@ -66,9 +66,8 @@ def scanned(name: str, config: allo.Config, seeds: int) -> Case:
 
     leaves = jax.tree.leaves(state.agent.learner.params)
     weights = sum(x.size for x in leaves if x.ndim == 2 + (seeds > 1)) / seeds
-    return Case(
-        name, run, seeds, 6 * weights * len(jax.tree.leaves(state.agent.inputs)[0]), compile_s
-    )
+    states = state.agent.inputs.shape[-2]
+    return Case(name, run, seeds, 6 * weights * states, compile_s)
 
 
 def as_before(config: allo.Config, steps: int) -> Case:
