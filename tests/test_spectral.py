@@ -251,7 +251,7 @@ def test_duals_lag_by_two_barriers_over_their_step():
     """1 - exp(-t / τ) of the way after t steps, τ = 2 b / dual_step, where features are fast."""
     M = path()
     truth = laplacian.eigensystem(M)
-    config = allo.Config(dual_step=0.02, barrier_start=5.0, barrier_step=0.0)
+    config = allo.Config(dual_step=0.02, barrier_start=5.0, barrier_step=0.0, barrier_limit=5.0)
     lag = 2 * 5.0 / 0.02
     start = np.sqrt(1 - 4 * truth.values[:D] / (2 * 5.0))  # no slope yet
     _, duals = descend(M, config, truth.vectors[:, :D] * start, np.zeros((D, D)), 1000, 0.02)
@@ -265,7 +265,7 @@ def test_graph_drawing_without_weights_ends_in_a_rotation():
     """The span is right and the Gram matrix has eigenvalues 1 - w λ / b, the order is chance."""
     M, b = path(), 5.0
     truth = laplacian.eigensystem(M)
-    config = allo.Config(method="gdo", barrier_start=b, barrier_step=0.0)
+    config = allo.Config(method="gdo", barrier_start=b, barrier_step=0.0, barrier_limit=10.0)
     features, _ = descend(M, config, random_features(5), np.zeros((D, D)), 4000, 0.02)
     u = features[-1]
     gram = u.T @ (truth.weight[:, None] * u)

@@ -427,6 +427,9 @@ def check_config(config: Config, num_states: int = 0) -> None:
     for name in ("dual_step", "dual_limit", "barrier_start", "barrier_step", "barrier_limit"):
         check_number(name, getattr(config, name))
     check_number("dual_start", config.dual_start, least=-math.inf)
+    start, limit = config.barrier_start, config.barrier_limit
+    if isinstance(start, int | float) and isinstance(limit, int | float) and start > limit:
+        raise ValueError(f"allo barrier_start is {start}, expected at most barrier_limit={limit}")
     if config.row_threshold is not None:
         check_number("row_threshold", config.row_threshold, above=0.0)
 

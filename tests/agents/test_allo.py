@@ -351,7 +351,7 @@ def test_minibatches_measure_the_law_without_bias():
 def test_pairs_never_cross_trajectories_and_follow_the_law(capacity):
     """The state is the number of the transition, so a pair says where it begins and ends.
 
-    Rings that keep two of five rollouts, and one of which most is never written.
+    Rings that keep three of five rollouts, and one of which most is never written.
     """
     steps, num_envs, rollouts, discount = 8, 6, 5, 0.7
     config = replace(SMALL, expectation="sampled", capacity=capacity, discount=discount)
@@ -362,7 +362,7 @@ def test_pairs_never_cross_trajectories_and_follow_the_law(capacity):
     total = number.size
     cut = [slice(r * steps, (r + 1) * steps) for r in range(rollouts)]
     state = sampled_state(config, [rollout_of(number[c], number[c], done[c]) for c in cut], total)
-    kept = min(rollouts, max(1, -(-capacity // num_envs) // steps))
+    kept = min(rollouts, -(-capacity // (num_envs * steps)))
     ends = done.copy()
     ends[steps - 1 :: steps] = True  # a rollout ends trajectories
     draw = jax.jit(allo.sample_pairs, static_argnums=2)
