@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from rich.table import Table
 
 from train.goal_tasks import Progress
-from train.pictures import BLUE, GREY, VERMILLION
+from train.pictures import BLUE, GREY, VERMILLION, save
 from train.records import finite_or_null, write_whole
 
 RESAMPLES = 1000
@@ -171,13 +171,4 @@ def draw(content: dict[str, Any], path: Path) -> None:
         parse_math=False,
     )
     figure.legend(loc="outside right center", frameon=False, handlelength=3)
-    _save(figure, path)
-
-
-def _save(figure: Figure, path: Path) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        figure.savefig(partial, format="png")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    save(figure, path)
