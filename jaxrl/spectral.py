@@ -20,7 +20,7 @@ from jaxrl import linalg
 Method = Literal["allo", "no_duals", "ggdo", "gdo"]
 SMOOTHING = 0.1  # weight of the newest penalty in its running mean
 LARGEST = 2.0  # no Laplacian of a walk has a larger eigenvalue
-SHORTEST = 0.05  # least E[u²] that a turn gives a feature
+SMALLEST_GAP = 1e-7  # between eigenvalues that float32 tells apart
 FLOOR = 0.1  # least eigenvalue of a Gram matrix of features that a turn divides by
 
 
@@ -160,13 +160,16 @@ def rayleigh_ritz(energy: jax.Array, gram: jax.Array) -> tuple[jax.Array, jax.Ar
     return turn * jnp.where(jnp.diag(turn) < 0, -1.0, 1.0)[None, :], values
 
 
-def balanced_length(
-    values: jax.Array, multipliers: Multipliers, graph_weight: float | jax.Array
-) -> jax.Array:
-    """√E[u_i²] at which the loss of eigenvectors with eigenvalues `values` has no slope, `[d]`.
+def eigenvector_errors(residual: jax.Array, values: jax.Array) -> jax.Array:
+    """By which angles Ritz vectors may miss the eigenvectors, `[d]`, to first order, in radians.
 
-    4 w λ + β + 2 b E = 0 with E = E[u²] - 1: features of that length let the duals see the error
-    they still have to make up for, and so converge to -4 w λ.
+    `residual` `[d]` is |L u - λ u| for u of length 1, `values` `[d]` the Ritz values λ, ascending.
+    What a vector misses lies beyond the span of all d, where eigenvalues are at least about the
+    last one: an angle of residual over gap, which therefore means little for the last few. Within
+    the span two of them can only mix by way of what both miss (Parlett 1998, chapter 11).
     """
-    error = -(4 * graph_weight * values + jnp.diag(multipliers.duals)) / (2 * multipliers.barrier)
-    return jnp.sqrt(jnp.maximum(1 + error, SHORTEST))
+    beyond = jnp.maximum(values[-1] - values, SMALLEST_GAP)
+    apart = jnp.abs(values[:, None] - values[None, :])
+    others = jnp.where(jnp.eye(len(values), dtype=bool), jnp.inf, jnp.maximum(apart, SMALLEST_GAP))
+    mixed = residual[:, None] * residual[None, :] / (others * beyond[:, None])
+    return residual / beyond + jnp.max(mixed, axis=1)

@@ -14,6 +14,7 @@ LAYERS = {
     "jaxrl": 0,
     "jaxrl.types": 0,
     "jaxrl.linalg": 0,
+    "jaxrl.checks": 0,
     "jaxrl.returns": 1,
     "jaxrl.replay": 1,
     "jaxrl.distributions": 1,
@@ -26,6 +27,7 @@ LAYERS = {
     "jaxrl.loop": 1,
     "jaxrl.evaluate": 1,
     "jaxrl.checkpoint": 1,
+    "jaxrl.pair_replay": 2,
     "jaxrl.networks": 2,
     "jaxrl.agents": 3,
 }

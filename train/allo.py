@@ -4,25 +4,18 @@ Presets: `allo` (default), with exact expectations; `sampled`, with minibatches;
 the learner of the paper and its rival with their published constants; `short`, a later script's.
 """
 
-import dataclasses
 import sys
 import time
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import linen as nn
 
 from envs.grid import layouts
 from jaxrl.agents import allo
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, TrainState, environment_step, make_loop
-from jaxrl.networks.conv import Conv
-from jaxrl.networks.encoder import Encoder, Fourier
-from jaxrl.networks.mlp import MLP
 from jaxrl.types import AgentState
 from train import (
     allo_maps,
@@ -34,100 +27,12 @@ from train import (
     scores,
     settings,
 )
-from train.allo_problem import Maze, Problem
+from train.allo_config import PRESETS, Config, check, learning_config, make_network
+from train.allo_problem import Problem
 from train.run import Result, run
 from train.runs import Run
 
 SCORE = "similarity"
-
-
-@dataclass(frozen=True)
-class Network:
-    """Dense layers under a linear head; for pixels two convolutions come first."""
-
-    observation: Literal["fourier", "coordinates", "one_hot", "pixels"] = "fourier"
-    """What the network sees of a state; fourier: coordinates and waves along them."""
-    frequencies: int = 16
-    """Waves along each coordinate."""
-    hidden: tuple[int, ...] = (128, 128, 128)
-    """Width of each hidden layer."""
-
-
-@dataclass(frozen=True)
-class Budget(settings.Config):
-    """How long, how often and where. Steps are gradient steps."""
-
-    num_seeds: int = 10
-    """Independent runs side by side, with the seeds seed, seed + 1, …; data are drawn anew, too."""
-    total_steps: int = 2_000
-    """Gradient steps of each seed."""
-    chunk_steps: int = 50
-    """Gradient steps of each seed between two rows of the record."""
-    checkpoint_every: int = 10
-    """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
-
-
-@dataclass(frozen=True)
-class Config:
-    """Learns eigenvectors of the graph Laplacian of a random walk, without rewards."""
-
-    env: Maze = Maze()
-    network: Network = Network()
-    agent: allo.Config = allo.Config()
-    permute_every: int = 0
-    """Gradient steps between two random permutations of the outputs, to test stability; 0: none."""
-    run: Budget = field(default_factory=Budget)
-
-
-PAPER = allo.Config(
-    spare_features=0,
-    expectation="sampled",
-    optimizer="adam",
-    learning_rate=1e-3,
-    constant_rate=True,
-    turn_every=0,
-    dual_step=1e-4,
-    barrier_start=0.5,
-    barrier_limit=10_000.0,
-)
-SAMPLED = allo.Config(
-    spare_features=0,
-    expectation="sampled",
-    batch_size=4096,
-    optimizer="adam",
-    learning_rate=1e-3,
-    turn_every=0,
-    dual_step=3e-3,
-    barrier_limit=10_000.0,
-)
-COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
-LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
-PRESETS = {
-    "allo": Config(),
-    "sampled": Config(agent=SAMPLED, run=Budget(total_steps=20_000, chunk_steps=200)),
-    "paper": Config(network=COORDINATES, agent=PAPER, run=LONG),
-    "ggdo": Config(
-        network=COORDINATES,
-        agent=replace(PAPER, method="ggdo", barrier_start=2.0, barrier_step=0.0),
-        run=LONG,
-    ),
-    "short": Config(
-        network=Network(observation="coordinates", hidden=(256,) * 4),
-        agent=replace(
-            PAPER,
-            num_features=10,
-            discount=0.2,
-            batch_size=256,
-            graph_weight=0.5,
-            learning_rate=3e-4,
-            dual_start=-2.0,
-            dual_step=3e-4,
-            barrier_step=0.0,
-        ),
-        env=Maze(walk_steps=1000),
-        run=LONG,
-    ),
-}
 
 
 def make_training(config: Config) -> settings.Training:
@@ -157,6 +62,7 @@ def make_training(config: Config) -> settings.Training:
             allo.features(network, agent_config, learner), state.env
         )
         metrics["eigenvalues"] = allo.eigenvalues(agent_config, learner)
+        metrics["settled"] = allo.is_settled(learner).astype(jnp.float32)
         updates = state.updates + 1
         if config.permute_every:
             due = updates % (config.permute_every // agent_config.steps_per_update) == 0
@@ -171,54 +77,15 @@ def make_training(config: Config) -> settings.Training:
         steps_per_update=agent_config.steps_per_update,
         unit="gradient steps",
         score=SCORE,
-        budget_shapes_learning=not agent_config.constant_rate,
+        budget_shapes_learning=agent_config.schedule != "constant",
+        settled="settled" if agent_config.schedule == "measured" else "",
     )
 
 
 def make_problem(config: Config) -> Problem:
     """The maze of a configuration; refuses first what would show only after compilation."""
     check(config)
-    agent = config.agent
-    return allo_problem.make_problem(
-        config.env, config.network.observation, agent.discount, agent.num_features
-    )
-
-
-def make_network(config: Config, num_states: int) -> nn.Module:
-    torso = MLP(config.network.hidden)
-    if config.network.observation == "fourier":
-        torso = nn.Sequential((Fourier(config.network.frequencies), torso))
-    if config.network.observation == "pixels":
-        torso = nn.Sequential((Conv(), torso))
-    return Encoder(torso, allo.outputs(config.agent, num_states))
-
-
-def learning_config(config: Config) -> allo.Config:
-    """The agent's configuration, with what follows from the rest."""
-    return dataclasses.replace(
-        config.agent,
-        gradient_steps=config.run.total_steps,
-        capacity=config.env.transitions,
-    )
-
-
-def check(config: Config) -> None:
-    """Refuses what would only show after compilation, or never."""
-    allo.check_config(config.agent)
-    for name in ("transitions", "walk_steps"):
-        if getattr(config.env, name) < 1:
-            raise ValueError(f"env.{name} is {getattr(config.env, name)}; expected at least 1")
-    if not config.network.hidden or min(config.network.hidden) < 1:
-        raise ValueError(f"network.hidden is {config.network.hidden}; expected widths above 0")
-    if config.network.frequencies < 1:
-        raise ValueError(
-            f"network.frequencies is {config.network.frequencies}; expected at least 1"
-        )
-    if config.permute_every < 0 or config.permute_every % config.agent.steps_per_update:
-        raise ValueError(
-            f"permute_every is {config.permute_every}; expected a multiple of "
-            f"agent.steps_per_update={config.agent.steps_per_update}"
-        )
+    return allo_problem.make_problem(config.env, config.network.observation, config.agent)
 
 
 def evaluate(

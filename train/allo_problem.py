@@ -13,6 +13,7 @@ from envs.grid.env import Grid
 from envs.grid.layouts import Layout
 from envs.grid.observations import OBSERVATIONS
 from jaxrl import laplacian
+from jaxrl.agents import allo
 from train import allo_scores
 from train.allo_scores import Truth
 
@@ -46,19 +47,15 @@ class Problem(NamedTuple):
     published: np.ndarray | None  # [d] λ as papers print it, where the walk is symmetric
 
 
-def make_problem(maze: Maze, observation: str, discount: float, d: int) -> Problem:
-    """The maze, what a network sees of its states, and the first d true eigenvectors.
+def make_problem(maze: Maze, observation: str, agent: allo.Config) -> Problem:
+    """The maze, what a network sees of its states, and the true eigenvectors `agent` is to learn.
 
     Truth is worked out in double precision, of the law of pairs that walks really give.
     """
     layout = make_layout(maze)
     env = Grid(layout, "index", maze.wind)
-    num_states = env.num_states
-    if d > num_states:
-        raise ValueError(
-            f"agent.num_features is {d}, but {layout.name} has {num_states} states: there are no "
-            f"more eigenvectors than states, ask for {num_states} or fewer"
-        )
+    num_states, d, discount = env.num_states, agent.num_features, agent.discount
+    allo.check_config(agent, num_states)
     params = dataclasses.replace(
         env.default_params,
         starts=jnp.arange(num_states, dtype=jnp.int32),

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from train.records import replacing
 from train.rows import scalars
 
 Row = dict[str, Any]
@@ -184,10 +185,6 @@ def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Replaces a file in one step, so that no reader and no crash ever sees half of it."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        figure.savefig(partial, format="png")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Replaces a PNG in one step."""
+    with replacing(path) as file:
+        figure.savefig(file, format="png")

@@ -20,6 +20,8 @@ import math
 import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
@@ -73,22 +75,33 @@ def read_config(directory: str | Path) -> dict[str, Any]:
         raise UsageError(f"{path} is not the configuration of a run ({reason}): {advice}") from None
 
 
-def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """Replaces an npz file in one step, as `write_whole` does."""
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write in the place of `path`, which it takes in one step once it is on the disk.
+
+    No reader and no crash ever sees half of it; after an error the old file is still there.
+    """
     partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
+    try:
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Replaces an npz file in one step."""
+    with replacing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
-    partial.replace(path)
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replaces a file in one step, so that no reader and no crash ever sees half of it."""
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    """Replaces a text file in one step."""
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 class MetricsFile:

@@ -16,6 +16,7 @@ class Counters(NamedTuple):
     skipped: list[int]  # [S] updates undone
     restores: int  # returns to a checkpoint
     seconds: float  # spent in chunks
+    settled: bool = False  # nothing more would be learnt by any seed
 
 
 def by_seed(report: Report, count: int) -> Report:
@@ -24,8 +25,8 @@ def by_seed(report: Report, count: int) -> Report:
     return jax.tree.map(lambda x: x[:count] if has_seeds else x[:count, None], report)
 
 
-def counted(counters: Counters, report: Report, seconds: float) -> Counters:
-    """The counters after a chunk that took `seconds`."""
+def counted(counters: Counters, report: Report, seconds: float, settled: str = "") -> Counters:
+    """The counters after a chunk that took `seconds`; for `settled` see `settings.Training`."""
     updates, _ = report.finite.shape
     episodes = np.sum(report.metrics.episodes, axis=0, dtype=np.int64)
     skipped = np.sum(~report.finite, axis=0)
@@ -35,6 +36,7 @@ def counted(counters: Counters, report: Report, seconds: float) -> Counters:
         skipped=(np.array(counters.skipped) + skipped).tolist(),
         restores=counters.restores,
         seconds=counters.seconds + seconds,
+        settled=bool(settled) and bool(np.all(report.metrics.agent[settled][-1] > 0)),
     )
 
 

@@ -173,7 +173,7 @@ class Session:
                 return self.go_back(counters, seconds, problem)
             if self.settings.on_nonfinite == "raise" or not report.finite.any(axis=0).all():
                 raise self.not_finite(problem)
-        counters = counted(counters, report, seconds)
+        counters = counted(counters, report, seconds, self.training.settled)
         self.write(report, counters, count * per_update * self.settings.num_seeds / seconds)
         if counters.updates % (length * self.settings.checkpoint_every) == 0:
             self.save(state, counters)
@@ -252,6 +252,8 @@ class Session:
         return counters.updates * self.training.steps_per_update
 
     def fraction(self, counters: Counters) -> float:
-        """How much of the run is done."""
+        """How much of the run is done; 1 as well if nothing more would be learnt."""
+        if counters.settled:
+            return 1.0
         per_update = self.training.steps_per_update
         return self.settings.fraction_done(counters.updates, counters.episodes, per_update)

@@ -46,6 +46,9 @@ class Training(NamedTuple):
     score: str = "return"
     """What counts: "return", "length" or a name in the environment's outcome; without episodes, a
     scalar that the agent measures."""
+    settled: str = ""
+    """A number that the agent measures, above 0 where nothing more would be learnt; a run ends
+    after the chunk in which that is so for all seeds. Empty: only with the budget."""
     budget_shapes_learning: bool = False
     """Whether a schedule ends with the budget, so that a resumed run may not change it."""
 

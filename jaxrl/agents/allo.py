@@ -10,7 +10,6 @@ expectations, orthogonalised steps (Muon, Jordan et al. 2024) and turns of the l
 best eigenpairs within the span of the features (Rayleigh-Ritz), with spare features to turn with.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +19,8 @@ import optax
 from flax import struct
 from optax import contrib
 
-from jaxrl import linalg, pairs, replay, spectral
+from jaxrl import checks, pair_replay, pairs, spectral
+from jaxrl.networks import encoder
 from jaxrl.spectral import Method, Moments, Multipliers
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
@@ -50,10 +50,17 @@ class Config:
     """muon needs far fewer steps; adam is cheaper for each."""
     learning_rate: float = 5e-3
     """First step size."""
-    constant_rate: bool = struct.field(pytree_node=False, default=False)
-    """Keep that step size, instead of letting it fall to 0 along a cosine."""
-    gradient_steps: int = 2_000
-    """Gradient steps until the step size is 0; a run of `train.allo` sets it to its budget."""
+    schedule: Literal["measured", "budget", "constant"] = struct.field(
+        pytree_node=False, default="measured"
+    )
+    """When the step size falls to 0 along a cosine: as soon as the turns find that eigenvectors err
+    by less than `found_within`, but not later than half-way; all along the budget; or never."""
+    found_within: float = 0.3
+    """Angle between learned and exact eigenvectors, as the residual bounds it, in radians."""
+    fall_steps: int = 500
+    """Gradient steps in which the step size falls once they are found."""
+    gradient_steps: int = 5_000
+    """Budget, after which the step size is 0; a run of `train.allo` sets it to its own."""
     steps_per_update: int = struct.field(pytree_node=False, default=50)
     """Gradient steps after each rollout."""
     turn_every: int = struct.field(pytree_node=False, default=50)
@@ -83,20 +90,20 @@ class Law(NamedTuple):
     weight: jax.Array  # [S] ρ
 
 
-class Memory(NamedTuple):
-    """One transition in the replay, where the expectation is sampled."""
+class Fall(NamedTuple):
+    """The gradient steps between which the step size falls to 0."""
 
-    state: Any  # an index, or an observation
-    next_state: Any
-    left: jax.Array  # int32, transitions left in the trajectory, this one included
+    start: jax.Array
+    end: jax.Array
 
 
 class Learner(NamedTuple):
-    """What a gradient step changes."""
+    """What learning changes."""
 
     params: PyTree
     opt_state: PyTree
     multipliers: Multipliers
+    fall: Fall
     steps: jax.Array  # int32; gradient steps so far
 
 
@@ -104,7 +111,7 @@ class State(NamedTuple):
     """Everything the agent knows."""
 
     learner: Learner
-    walk: Any  # pairs.Walk, or a replay of Memory
+    walk: Any  # pairs.Walk, or a replay of pair_replay.Step
     law: Any  # Law of all that was recorded, or () where the expectation is sampled
     inputs: Any  # [S, ...] what the network sees of each state, or () where it sees observations
 
@@ -142,15 +149,14 @@ def make(
             params,
             make_optimizer(config).init(params),
             first_multipliers(config, num_states),
+            first_fall(config),
             jnp.zeros((), jnp.int32),
         )
         if config.expectation == "exact":
             walk = pairs.no_walk(num_states, num_steps)
             none = jnp.zeros((num_states, num_states))
             return State(learner, walk, Law(none, none[0]), inputs)
-        rollouts = -(-config.capacity // (num_envs * num_steps))
-        example = Memory(obs, obs, jnp.zeros((), jnp.int32))
-        ring = replay.init(example, rollouts * num_steps, num_envs)
+        ring = pair_replay.init(obs, config.capacity, num_envs, num_steps)
         return State(learner, ring, (), () if inputs is None else inputs)
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
@@ -169,8 +175,8 @@ def recorded(config: Config, state: State, rollout: Transition) -> State:
         walk = pairs.record(state.walk, rollout.obs, rollout.next_obs, done)
         law = Law(*spectral.graph_of(pairs.expected(walk, config.discount)))
         return state._replace(walk=walk, law=law)
-    rows = Memory(rollout.obs, rollout.next_obs, pairs.remaining(done))
-    return state._replace(walk=replay.add(state.walk, rows))
+    walk = pair_replay.add(state.walk, rollout.obs, rollout.next_obs, done)
+    return state._replace(walk=walk)
 
 
 def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[State, Metrics]:
@@ -186,10 +192,16 @@ def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[S
 
     def stretch(carry: tuple[Learner, jax.Array], _):
         (learner, key), metrics = jax.lax.scan(step, carry, length=between)
+        metrics = jax.tree.map(jnp.mean, metrics)
         if config.turn_every:
             key, turn_key = jax.random.split(key)
-            learner = turned(network, config, state, learner, turn_key)
-        return (learner, key), jax.tree.map(jnp.mean, metrics)
+            learner, error = turned(network, config, state, learner, turn_key)
+            metrics["angle"] = jnp.max(error[: config.num_features])
+            if config.schedule == "measured":
+                found = metrics["angle"] < config.found_within
+                fall = hastened(config, learner.fall, learner.steps, found)
+                learner = learner._replace(fall=fall)
+        return (learner, key), metrics
 
     stretches = config.steps_per_update // between
     (learner, _), metrics = jax.lax.scan(stretch, (state.learner, key), length=stretches)
@@ -213,7 +225,8 @@ def gradient_step(
 
     (value, (moments, mask)), grads = jax.value_and_grad(objective, has_aux=True)(learner.params)
     changes, opt_state = optimizer.update(grads, learner.opt_state, learner.params)
-    params = optax.apply_updates(learner.params, changes)
+    size = step_size(config, learner.fall, learner.steps)
+    params = jax.tree.map(lambda p, change: p + size * change, learner.params, changes)
     multipliers = ascended(config, learner.multipliers, moments, mask)
     metrics = {
         "loss": value,
@@ -222,7 +235,8 @@ def gradient_step(
         "barrier": multipliers.barrier,
         "grad_norm": optax.tree.norm(grads),
     }
-    return Learner(params, opt_state, multipliers, learner.steps + 1), metrics
+    learner = Learner(params, opt_state, multipliers, learner.fall, learner.steps + 1)
+    return learner, metrics
 
 
 def measure(network: Any, config: Config, state: State, params: PyTree, key: jax.Array) -> Moments:
@@ -232,25 +246,13 @@ def measure(network: Any, config: Config, state: State, params: PyTree, key: jax
         features = network.apply(params, state.inputs)  # [S, d]
         return spectral.exact_moments(features, state.law.graph, state.law.weight, ordered)
     pair_key, other_key = jax.random.split(key)
-    first, second = sample_pairs(state.walk, pair_key, config.batch_size, config.discount)
-    places = replay.draw(state.walk, other_key, 2 * config.batch_size)
-    others = replay.take(state.walk.data.state, places.row[0], places.env)
+    first, second = pair_replay.sample_pairs(
+        state.walk, pair_key, config.batch_size, config.discount
+    )
+    others = pair_replay.sample_states(state.walk, other_key, 2 * config.batch_size)
     together = jax.tree.map(lambda *x: jnp.concatenate(x), first, second, others)
     u, u_next, u_a, u_b = jnp.split(encode(network, params, state.inputs, together), 4)
     return spectral.sampled_moments(u, u_next, u_a, u_b, ordered)
-
-
-def sample_pairs(
-    ring: replay.Replay, key: jax.Array, batch: int, discount: float | jax.Array
-) -> tuple[PyTree, PyTree]:
-    """`(s, s')`, each `[batch, ...]`: s of any recorded transition, s' k transitions on."""
-    start_key, offset_key = jax.random.split(key)
-    places = replay.draw(ring, start_key, batch)
-    row, env = places.row[0], places.env
-    state, left = replay.take((ring.data.state, ring.data.left), row, env)
-    offset = pairs.geometric(offset_key, left, discount)
-    last = (row + offset - 1) % replay.ring_shape(ring)[0]
-    return state, replay.take(ring.data.next_state, last, env)
 
 
 def encode(network: Any, params: PyTree, inputs: Any, state: PyTree) -> jax.Array:
@@ -289,49 +291,63 @@ def ascended(
     )
 
 
-def turned(network: Any, config: Config, state: State, learner: Learner, key: jax.Array) -> Learner:
-    """The head turned so that each feature is the best eigenvector within the span of all."""
-    params = learner.params["params"]
+def turned(
+    network: Any, config: Config, state: State, learner: Learner, key: jax.Array
+) -> tuple[Learner, jax.Array]:
+    """The head turned so that each feature is the best eigenvector within the span of all.
+
+    The duals move to the eigenvalues there; what is orthogonal needs none beside the diagonal.
+    Also returns by which angle each feature may still err, `spectral.eigenvector_errors`.
+    """
     if config.expectation == "exact":
-        features = network.apply(learner.params, state.inputs)
-        energy = spectral.product(features.T, spectral.product(state.law.graph, features)) / 2
-        gram = spectral.product((features * state.law.weight[:, None]).T, features)
+        u, weight = network.apply(learner.params, state.inputs), state.law.weight[:, None]
+        slope = spectral.product(state.law.graph, u) / 2  # ρ L u
+        energy, gram = spectral.product(u.T, slope), spectral.product((u * weight).T, u)
+        turn, values = spectral.rayleigh_ritz(energy, gram)
+        miss = spectral.product(slope / weight, turn) - values[None, :] * spectral.product(u, turn)
+        error = spectral.eigenvector_errors(jnp.sqrt(jnp.sum(weight * miss**2, axis=0)), values)
     else:
-        first, second = sample_pairs(state.walk, key, config.turn_pairs, config.discount)
+        first, second = pair_replay.sample_pairs(
+            state.walk, key, config.turn_pairs, config.discount
+        )
         u = encode(network, learner.params, state.inputs, first)
         difference = u - encode(network, learner.params, state.inputs, second)
         energy = spectral.product(difference.T, difference) / (2 * len(u))
-        gram = spectral.product(u.T, u) / len(u)
-    turn, values = spectral.rayleigh_ritz(energy, gram)
-    multipliers = learner.multipliers
-    length = spectral.balanced_length(values, multipliers, config.graph_weight)
-    turn = turn * length[None, :]
-    head = {name: spectral.product(x, turn) for name, x in params["head"].items()}
-    duals = jnp.diag(jnp.diag(multipliers.duals))  # what is orthogonal needs no others
-    return learner._replace(
-        params={**learner.params, "params": {**params, "head": head}},
-        opt_state=turned_momentum(learner.opt_state, turn),
-        multipliers=multipliers._replace(duals=duals),
-    )
+        turn, values = spectral.rayleigh_ritz(energy, spectral.product(u.T, u) / len(u))
+        error = jnp.full(values.shape, jnp.pi / 2)  # a sample does not tell
+    params, opt_state = encoder.turned(learner.params, learner.opt_state, turn)
+    duals = jnp.diag(-4 * config.graph_weight * values)
+    multipliers = learner.multipliers._replace(duals=duals)
+    return learner._replace(params=params, opt_state=opt_state, multipliers=multipliers), error
 
 
-def turned_momentum(opt_state: PyTree, turn: jax.Array) -> PyTree:
-    """The momentum of the head in the coordinates of the turned head.
+def first_fall(config: Config) -> Fall:
+    """Half-way at the latest, so that features nobody found to be good have time to settle, too."""
+    start = {"measured": config.gradient_steps // 2, "budget": 0, "constant": 2**31 - 1}
+    first = jnp.asarray(start[config.schedule], jnp.int32)
+    return Fall(first, jnp.maximum(first, config.gradient_steps).astype(jnp.int32))
 
-    With W' = W turn the slope by W' is the slope by W times turn⁻ᵀ. Without it, steps go on for a
-    while in directions that mean something else by now.
-    """
-    back = linalg.inverse(turn).T
 
-    def turned(path: tuple, x: jax.Array) -> jax.Array:
-        names = {getattr(entry, "name", getattr(entry, "key", None)) for entry in path}
-        return spectral.product(x, back) if {"mu", "head"} <= names else x
+def hastened(config: Config, fall: Fall, steps: jax.Array, found: jax.Array) -> Fall:
+    """The fall, beginning now where the features are `found` and it has not begun yet."""
+    begins = found & (steps < fall.start)
+    end = jnp.minimum(steps + config.fall_steps, fall.end)
+    return Fall(jnp.where(begins, steps, fall.start), jnp.where(begins, end, fall.end))
 
-    return jax.tree_util.tree_map_with_path(turned, opt_state)
+
+def step_size(config: Config, fall: Fall, steps: jax.Array) -> jax.Array:
+    """Of the next gradient step, after `steps` of them."""
+    done = jnp.clip((steps - fall.start) / jnp.maximum(fall.end - fall.start, 1), 0.0, 1.0)
+    return config.learning_rate * (1 + jnp.cos(jnp.pi * done)) / 2
+
+
+def is_settled(state: State) -> jax.Array:
+    """Whether the step size has fallen to 0, so that nothing more would be learned."""
+    return state.learner.steps >= state.learner.fall.end
 
 
 def eigenvalues(config: Config, state: State) -> jax.Array:
-    """λ `[num_features]` as the duals tell it; it follows them with a lag of 2 b / dual_step."""
+    """λ `[num_features]` as the duals tell it."""
     duals = jnp.diag(state.learner.multipliers.duals)[: config.num_features]
     return -duals / (4 * config.graph_weight)
 
@@ -346,21 +362,14 @@ def pair_law(config: Config, state: State) -> jax.Array:
     """The law of pairs `[S, S]` that the agent learns from, on S numbered states."""
     if config.expectation == "exact":
         return pairs.expected(state.walk, config.discount)
-    data, unseen = state.walk.data, len(state.inputs)
-    is_written = data.left > 0  # rows that nothing was written to hold zeros
-    first, last = (jnp.where(is_written, x, unseen) for x in (data.state, data.next_state))
-    counts = pairs.count(first, last, data.left == 1, config.discount, unseen + 1)
-    counts = counts[:unseen, :unseen]
-    return counts / counts.sum()
+    return pair_replay.law(state.walk, config.discount, len(state.inputs))
 
 
 def visits(config: Config, state: State) -> jax.Array:
     """How often each of S numbered states was left, int32 `[S]`."""
     if config.expectation == "exact":
         return state.walk.steps.sum(axis=1)
-    data = state.walk.data
-    is_written = (data.left > 0).astype(jnp.int32)
-    return jnp.zeros(len(state.inputs), jnp.int32).at[data.state].add(is_written)
+    return pair_replay.visits(state.walk, len(state.inputs))
 
 
 def permuted(learner: Learner, key: jax.Array, due: jax.Array) -> Learner:
@@ -368,10 +377,10 @@ def permuted(learner: Learner, key: jax.Array, due: jax.Array) -> Learner:
 
     The test of figure 8 in Gomez et al. (2024); multipliers stay.
     """
-    params = learner.params["params"]
-    order = jax.random.permutation(key, len(params["head"]["bias"]))
-    head = {name: jnp.where(due, x[..., order], x) for name, x in params["head"].items()}
-    return learner._replace(params={**learner.params, "params": {**params, "head": head}})
+    num_outputs = len(learner.params["params"]["head"]["bias"])
+    order = jax.random.permutation(key, num_outputs)
+    change = lambda x: jnp.where(due, x[..., order], x)
+    return learner._replace(params=encoder.with_head(learner.params, change))
 
 
 def outputs(config: Config, num_states: int = 0) -> int:
@@ -390,57 +399,41 @@ def first_multipliers(config: Config, num_states: int) -> Multipliers:
 
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:
-    """Muon or Adam; the step size falls to 0 along half a cosine, or is constant."""
-
-    def schedule(count: jax.Array) -> jax.Array | float:
-        if config.constant_rate:
-            return config.learning_rate
-        done = jnp.minimum(count / config.gradient_steps, 1.0)
-        return config.learning_rate * (1 + jnp.cos(jnp.pi * done)) / 2
-
+    """Muon or Adam with a step size of 1."""
     make: dict[str, Callable] = {"muon": contrib.muon, "adam": optax.adam}
-    return make[config.optimizer](schedule)
+    return make[config.optimizer](1.0)
 
 
 def check_config(config: Config, num_states: int = 0) -> None:
     """Raises unless the sizes fit together and, on S numbered states, fit S."""
     least = {"num_features": 1, "spare_features": 0, "batch_size": 1, "capacity": 1}
     least |= {"steps_per_update": 1, "turn_every": 0, "turn_pairs": 1}
+    least |= {"gradient_steps": 1, "fall_steps": 1}
     for name, bound in least.items():
-        if (size := getattr(config, name)) < bound:
-            raise ValueError(f"allo {name} is {size}, expected at least {bound}: raise it")
+        checks.number(f"allo {name}", getattr(config, name), least=bound)
     if config.turn_every and config.steps_per_update % config.turn_every:
         raise ValueError(
             f"{config.steps_per_update} steps_per_update cannot be cut into stretches of "
             f"turn_every={config.turn_every}: make one a multiple of the other"
+        )
+    if config.schedule == "measured" and not (config.turn_every and config.expectation == "exact"):
+        raise ValueError(
+            "schedule measured needs turns with an exact expectation to measure with: "
+            "choose schedule budget or constant"
         )
     if 0 < num_states < config.num_features:
         raise ValueError(
             f"{config.num_features} features of {num_states} states: there are no more "
             f"eigenvectors than states, ask for {num_states} or fewer"
         )
-    discount = config.discount
-    if isinstance(discount, int | float) and not 0 <= discount < 1:
-        raise ValueError(f"discount is {discount}, expected 0 <= discount < 1: lower it")
-    for name in ("learning_rate", "graph_weight"):
-        check_number(name, getattr(config, name), above=0.0)
+    checks.number("allo discount", config.discount, least=0.0, below=1.0)
+    for name in ("learning_rate", "graph_weight", "found_within"):
+        checks.number(f"allo {name}", getattr(config, name), above=0.0)
     for name in ("dual_step", "dual_limit", "barrier_start", "barrier_step", "barrier_limit"):
-        check_number(name, getattr(config, name))
-    check_number("dual_start", config.dual_start, least=-math.inf)
+        checks.number(f"allo {name}", getattr(config, name), least=0.0)
+    checks.number("allo dual_start", config.dual_start)
     start, limit = config.barrier_start, config.barrier_limit
     if isinstance(start, int | float) and isinstance(limit, int | float) and start > limit:
         raise ValueError(f"allo barrier_start is {start}, expected at most barrier_limit={limit}")
     if config.row_threshold is not None:
-        check_number("row_threshold", config.row_threshold, above=0.0)
-
-
-def check_number(name: str, number: Any, least: float = 0.0, above: float = -math.inf) -> None:
-    """Raises unless a number that is known already is finite, at least `least`, and above `above`.
-
-    What is traced, as under `vmap` over configurations, cannot be looked at.
-    """
-    if not isinstance(number, int | float):
-        return
-    if not (math.isfinite(number) and number >= least and number > above):
-        bound = "above 0" if above == 0 else "of at least 0" if least == 0 else "that is finite"
-        raise ValueError(f"allo {name} is {number}, expected a number {bound}: change it")
+        checks.number("allo row_threshold", config.row_threshold, above=0.0)

@@ -1,6 +1,5 @@
 """ALLO in small mazes, against the exact eigenvectors of the pairs it learned from."""
 
-from collections import Counter
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -9,7 +8,6 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from flax import linen as nn
 from scipy import stats
@@ -28,6 +26,7 @@ SMALL = allo.Config(
     num_features=4,
     spare_features=2,
     optimizer="adam",
+    schedule="budget",
     gradient_steps=100,
     steps_per_update=20,
     turn_every=10,
@@ -130,7 +129,7 @@ def test_exact_training_reaches_eigenvectors_and_eigenvalues():
     np.testing.assert_allclose((features**2 * weight[:, None]).sum(axis=0), 1, atol=0.05)
     one = allo.features(learner.network, EXACT, state.agent, learner.inputs[3])
     np.testing.assert_allclose(one, features[3], rtol=1e-4, atol=1e-5)
-    names = {"loss", "spread", "constraint_error", "barrier", "grad_norm"}
+    names = {"loss", "spread", "constraint_error", "barrier", "grad_norm", "angle"}
     assert set(metrics.agent) == names
     for metric in metrics.agent.values():
         assert metric.shape == (10,)
@@ -224,8 +223,9 @@ def test_without_turns_the_order_is_stable_and_the_duals_are_exact():
     values = jnp.asarray(truth_of(PAPER, end.agent).values, jnp.float32)
     assert subspace.within(allo.eigenvalues(PAPER, end.agent), values).all()
     mixed = allo.permuted(end.agent.learner, jax.random.key(1), jnp.array(True))
-    fresh = jax.tree.map(jnp.zeros_like, mixed.opt_state)  # with the first, large step size
-    mixed = end.agent._replace(learner=mixed._replace(opt_state=fresh))
+    fresh = jax.tree.map(jnp.zeros_like, mixed.opt_state)  # with the first, large step size again
+    mixed = mixed._replace(opt_state=fresh, steps=jnp.int32(0))
+    mixed = end.agent._replace(learner=mixed)
     assert score(mixed) < 0.5
     sorted_again, _ = run(end._replace(agent=mixed))
     assert score(sorted_again.agent) > 0.99
@@ -270,9 +270,8 @@ def test_one_trace_learns_in_two_mazes_as_their_own_agents_do():
         assert int(found[0].learner.steps) == 20
     own = jax.jit(learner.agent.update)(state, rollout, jax.random.key(9))  # of the second maze
     chex.assert_trees_all_close(found, own, rtol=1e-3, atol=1e-4)
-    still = replace(SMALL, learning_rate=0.0, dual_step=0.0)
+    still = replace(SMALL, learning_rate=0.0)
     idle = learn(still, recorded, jax.random.key(9))[0].learner
-    np.testing.assert_array_equal(idle.multipliers.duals, 0)
     chex.assert_trees_all_equal(
         idle.params["params"]["torso"], recorded.learner.params["params"]["torso"]
     )
@@ -347,61 +346,6 @@ def test_minibatches_measure_the_law_without_bias():
         assert (np.abs(rows.mean(axis=0) - true) < 5 * error + 1e-6).all()
 
 
-@pytest.mark.parametrize("capacity", [2 * 8 * 6 + 7, 10**4])
-def test_pairs_never_cross_trajectories_and_follow_the_law(capacity):
-    """The state is the number of the transition, so a pair says where it begins and ends.
-
-    Rings that keep three of five rollouts, and one of which most is never written.
-    """
-    steps, num_envs, rollouts, discount = 8, 6, 5, 0.7
-    config = replace(SMALL, expectation="sampled", capacity=capacity, discount=discount)
-    rng = np.random.default_rng(0)
-    times = np.arange(rollouts * steps, dtype=np.int32)[:, None] * num_envs
-    number = times + np.arange(num_envs, dtype=np.int32)  # of each transition [5 T, N]
-    done = rng.random(number.shape) < 0.15
-    total = number.size
-    cut = [slice(r * steps, (r + 1) * steps) for r in range(rollouts)]
-    state = sampled_state(config, [rollout_of(number[c], number[c], done[c]) for c in cut], total)
-    kept = min(rollouts, -(-capacity // (num_envs * steps)))
-    ends = done.copy()
-    ends[steps - 1 :: steps] = True  # a rollout ends trajectories
-    draw = jax.jit(allo.sample_pairs, static_argnums=2)
-    first, last = map(np.asarray, draw(state.walk, jax.random.key(1), 20_000, discount))
-    begun = Counter(first.tolist())
-    assert set(begun) == set(range(total - kept * steps * num_envs, total))
-    count = kept * steps * num_envs
-    assert stats.chisquare(list(begun.values())).pvalue > 1e-3
-    np.testing.assert_array_equal((last - first) % num_envs, 0)
-    row, env = np.divmod(first, num_envs)
-    offset = (last - first) // num_envs + 1
-    left = np.asarray(pairs.remaining(jnp.asarray(ends)))[row, env]
-    assert (offset >= 1).all()
-    assert (offset <= left).all()
-    for n in (2, 5, 8):
-        expected = discount ** np.arange(n) / np.sum(discount ** np.arange(n))
-        found = np.bincount(offset[left == n], minlength=n + 1)[1:]
-        assert stats.chisquare(found, expected * found.sum()).pvalue > 1e-3
-    assert int(allo.visits(config, state).sum()) == count
-    assert int(allo.visits(config, state)[:10].sum()) == (10 if kept == rollouts else 0)
-
-
-@pytest.mark.parametrize("capacity", [2 * 6 * 20, 10**4])
-def test_the_law_of_sampled_pairs_is_that_of_what_the_ring_holds(capacity):
-    """The last two of three rollouts, or all three and many rows that nothing was written to."""
-    config = replace(SMALL, expectation="sampled", capacity=capacity)
-    rollouts = [random_walks(seed, 6, 20, 5) for seed in range(3)]
-    state = sampled_state(config, rollouts, 5)
-    kept = rollouts[1:] if capacity < 3 * 6 * 20 else rollouts
-    obs, next_obs, done = (
-        jnp.concatenate([getattr(rollout, name) for rollout in kept], axis=1)
-        for name in ("obs", "next_obs", "terminated")
-    )
-    counts = np.asarray(pairs.count(obs, next_obs, done, 0.9, 5))
-    np.testing.assert_allclose(allo.pair_law(config, state), counts / counts.sum(), atol=1e-6)
-    visits = np.bincount(np.ravel(obs), minlength=5)
-    np.testing.assert_array_equal(allo.visits(config, state), visits)
-
-
 def test_features_of_all_states_or_of_a_batch_are_the_same():
     """With 9 states, 8 rows go through the network one by one, 9 are looked up."""
     network: Any = Encoder(MLP((8,)), 3)
@@ -453,19 +397,44 @@ def test_a_policy_of_chance(key):
     assert stats.chisquare(np.bincount(actions, minlength=3)).pvalue > 1e-3
 
 
-def test_the_step_size_falls_along_a_cosine_or_stays():
-    """Adam's first step is as long as the step size, whatever the slope."""
-    params = {"head": jnp.zeros(1)}
-    for constant in (False, True):
-        optimizer = allo.make_optimizer(
-            replace(SMALL, learning_rate=0.1, gradient_steps=4, constant_rate=constant)
-        )
-        state, sizes = optimizer.init(params), []
-        for _ in range(6):
-            change, state = optimizer.update({"head": jnp.ones(1)}, state, params)
-            sizes.append(-np.asarray(optax.tree.get(change, "head"))[0])
-        falling = [0.05 * (1 + np.cos(np.pi * min(t, 4) / 4)) for t in range(6)]
-        np.testing.assert_allclose(sizes, [0.1] * 6 if constant else falling, rtol=1e-4, atol=1e-7)
+@pytest.mark.parametrize("schedule", ["budget", "constant", "measured"])
+def test_the_step_size_falls_along_a_cosine_or_stays(schedule):
+    config = replace(SMALL, learning_rate=0.1, gradient_steps=8, schedule=schedule)
+    fall = allo.first_fall(config)
+    sizes = [float(allo.step_size(config, fall, jnp.int32(t))) for t in range(10)]
+    start, length = {"budget": (0, 8), "measured": (4, 4), "constant": (10, 1)}[schedule]
+    falling = [0.05 * (1 + np.cos(np.pi * np.clip((t - start) / length, 0, 1))) for t in range(10)]
+    np.testing.assert_allclose(sizes, falling, rtol=1e-4, atol=1e-7)
+
+
+def test_the_step_size_falls_as_soon_as_eigenvectors_are_found_and_only_once():
+    config = replace(SMALL, schedule="measured", gradient_steps=1000, fall_steps=200)
+    fall, spans = allo.first_fall(config), []
+    for steps, found in ((100, False), (150, True), (200, True), (600, False)):
+        fall = allo.hastened(config, fall, jnp.int32(steps), jnp.bool_(found))
+        spans.append((int(fall.start), int(fall.end)))
+    assert spans == [(500, 1000), (150, 350), (150, 350), (150, 350)]
+    late = allo.hastened(config, allo.first_fall(config), jnp.int32(700), jnp.bool_(True))
+    assert (int(late.start), int(late.end)) == (500, 1000)
+
+
+def test_training_settles_as_soon_as_eigenvectors_are_found():
+    """Long before its budget ends, and nothing changes any more."""
+    config = replace(EXACT, schedule="measured", gradient_steps=10_000, fall_steps=200)
+    learner = training(config, "GridMaze-9", (64, 64))
+    chunk = jax.jit(loop.make_chunk(learner.train.update, 1))
+    state, angles = jax.jit(learner.train.init)(jax.random.key(0)), []
+    while not allo.is_settled(state.agent):
+        state, metrics = chunk(state)
+        angles.append(float(metrics.agent["angle"][0]))
+        assert len(angles) <= 20
+    features = allo.features(learner.network, config, state.agent)
+    truth = truth_of(config, state.agent)
+    assert similarity(features, truth) > 0.999
+    values = jnp.asarray(truth.values[:4], jnp.float32)
+    assert subspace.within(allo.eigenvalues(config, state.agent), values).all()
+    fallen = allo.step_size(config, *state.agent.learner[-2:])
+    assert (angles[-1] < config.found_within, float(fallen)) == (True, 0.0)
 
 
 # What does not fit together.
@@ -481,17 +450,18 @@ def test_spare_features_are_no_more_than_states():
     ("change", "message"),
     [
         ({"num_features": 10}, "10 features of 9 states: .* ask for 9 or fewer"),
-        ({"num_features": 0}, "num_features is 0, expected at least 1: raise it"),
-        ({"spare_features": -1}, "spare_features is -1, expected at least 0: raise it"),
-        ({"batch_size": 0}, "batch_size is 0, expected at least 1: raise it"),
-        ({"capacity": 0}, "capacity is 0, expected at least 1: raise it"),
-        ({"steps_per_update": 0}, "steps_per_update is 0, expected at least 1: raise it"),
-        ({"turn_every": -1}, "turn_every is -1, expected at least 0: raise it"),
-        ({"turn_pairs": 0}, "turn_pairs is 0, expected at least 1: raise it"),
+        ({"num_features": 0}, "num_features is 0, expected a number at least 1"),
+        ({"spare_features": -1}, "spare_features is -1, expected a number at least 0"),
+        ({"batch_size": 0}, "batch_size is 0, expected a number at least 1"),
+        ({"capacity": 0}, "capacity is 0, expected a number at least 1"),
+        ({"steps_per_update": 0}, "steps_per_update is 0, expected a number at least 1"),
+        ({"turn_every": -1}, "turn_every is -1, expected a number at least 0"),
+        ({"turn_pairs": 0}, "turn_pairs is 0, expected a number at least 1"),
+        ({"schedule": "measured", "turn_every": 0}, "schedule measured needs turns .* choose"),
         ({"turn_every": 15}, "20 steps_per_update cannot be cut .* turn_every=15: make one"),
         ({"turn_every": 40}, "20 steps_per_update cannot be cut .* turn_every=40: make one"),
-        ({"discount": 1}, "discount is 1, expected 0 <= discount < 1: lower it"),
-        ({"discount": -0.1}, "discount is -0.1, expected 0 <= discount < 1: lower it"),
+        ({"discount": 1}, "discount is 1, expected a number at least 0.0 and below 1.0"),
+        ({"discount": -0.1}, "discount is -0.1, expected a number at least 0.0 and below 1"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(change, message):

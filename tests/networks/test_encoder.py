@@ -1,5 +1,6 @@
 """Encoder and Fourier features against NumPy, one observation against a batch of them."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
+from jaxrl.networks import encoder as encoder_module
 from jaxrl.networks.encoder import Encoder, Fourier
 from jaxrl.networks.mlp import MLP
 
@@ -60,9 +62,27 @@ def test_encoder_is_a_linear_head_on_its_torso(key):
     expected = np.asarray(layers) @ np.asarray(params["head"]["kernel"]) + np.arange(3.0)
     np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
     turn = np.random.default_rng(2).normal(size=(3, 3)).astype(np.float32)
-    head = {name: x @ turn for name, x in params["head"].items()}
-    turned = apply({"params": {**params, "head": head}}, obs)
-    np.testing.assert_allclose(turned, expected @ turn, rtol=1e-4, atol=1e-5)
+    by_hand = encoder_module.with_head({"params": params}, lambda x: x @ turn)
+    np.testing.assert_allclose(apply(by_hand, obs), expected @ turn, rtol=1e-4, atol=1e-5)
+
+
+def test_a_turn_takes_the_momentum_along(key):
+    """The slope of a loss of what the features span is that of the old head times turn⁻ᵀ."""
+    encoder: Any = Encoder(MLP((8,)), 3)
+    obs = jax.random.normal(jax.random.key(1), (6, 2))
+    params = encoder.init(key, obs[0])
+    turn = np.random.default_rng(2).normal(size=(3, 3)).astype(np.float32)
+    back, weights = np.linalg.inv(turn), jnp.arange(1.0, 19.0).reshape(6, 3)
+
+    def loss(params, unturn):
+        return jnp.sum(weights * jnp.sin(encoder.apply(params, obs) @ unturn))
+
+    turned, _ = encoder_module.turned(params, (), turn)
+    before = jax.grad(loss)(params, np.eye(3, dtype=np.float32))
+    after = jax.grad(loss)(turned, back)
+    _, mean = encoder_module.turned(params, {"mu": before, "nu": before}, turn)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), mean["mu"], after)
+    jax.tree.map(np.testing.assert_array_equal, mean["nu"], before)
 
 
 def test_one_observation_as_in_a_batch(key):

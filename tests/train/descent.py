@@ -21,6 +21,8 @@ class Config:
 
     score: str = "distance"
     """What is shown."""
+    near: float = 0.0
+    """Distance below which it is enough."""
     run: settings.Config = field(
         default_factory=lambda: settings.Config(total_steps=40, chunk_steps=10, num_seeds=2)
     )
@@ -60,7 +62,14 @@ def evaluate(agents: list[Agent], seeds: list[int], keys: list[jax.Array]) -> se
 
 
 def make_training(config: Config) -> settings.Training:
-    return settings.Training(init, update, evaluate, PER_UPDATE, "gradient steps", config.score)
+    def settling(state: TrainState) -> tuple[TrainState, Metrics]:
+        after, metrics = update(state)
+        near = (metrics.agent["distance"] < config.near).astype(jnp.float32)
+        return after, metrics._replace(agent={**metrics.agent, "near": near})
+
+    one, settled = (settling, "near") if config.near else (update, "")
+    unit = "gradient steps"
+    return settings.Training(init, one, evaluate, PER_UPDATE, unit, config.score, settled)
 
 
 PRESETS = {"bowl": Config()}

@@ -188,7 +188,7 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
 def test_presets_of_the_paper_hold_its_numbers():
     paper, ggdo, short = (allo.PRESETS[name] for name in ("paper", "ggdo", "short"))
     same = {"num_features": 11, "spare_features": 0, "discount": 0.9, "batch_size": 1024}
-    same |= {"learning_rate": 1e-3, "optimizer": "adam", "constant_rate": True, "turn_every": 0}
+    same |= {"learning_rate": 1e-3, "optimizer": "adam", "schedule": "constant", "turn_every": 0}
     for config in (paper, ggdo):
         assert {name: getattr(config.agent, name) for name in same} == same
         assert config.network.hidden == (256, 256, 256)
@@ -241,7 +241,7 @@ def test_permuted_outputs_are_sorted_again_in_a_windy_maze():
     config = configured(
         "--env.maze=GridMaze-9 --env.wind=0.3 --env.transitions=20000 --network.hidden 32 "
         "--agent.num-features=4 --agent.spare-features=0 --agent.turn-every=0 "
-        "--agent.optimizer=adam --agent.constant-rate --agent.dual-step=0.02 "
+        "--agent.optimizer=adam --agent.schedule=constant --agent.dual-step=0.02 "
         "--agent.steps-per-update=500 --permute-every=1000"
     )
     training, network = allo.make_training(config), allo.make_network(config, 13)
@@ -289,19 +289,19 @@ FILES = {
         ("--maze-file=blocks.txt", "2 regions, of 4 and 4 cells; expected one; --allow-disconn"),
         ("--env.maze=GridMaze-0", "maze 'GridMaze-0' is unknown; expected one of GridMaze-7, "),
         ("--env.wind=1.5", "wind is 1.5; expected a number between -1 and 1"),
-        ("--env.transitions=0", "env.transitions is 0; expected at least 1"),
-        ("--env.walk-steps=0", "env.walk_steps is 0; expected at least 1"),
-        ("--agent.num-features=40", "num_features is 40, but GridMaze-9 has 13 states"),
-        ("--agent.discount=1.0", "discount is 1.0, expected 0 <= discount < 1"),
+        ("--env.transitions=0", "env.transitions is 0, expected a number at least 1"),
+        ("--env.walk-steps=0", "env.walk_steps is 0, expected a number at least 1"),
+        ("--agent.num-features=40", "40 features of 13 states: there are no more eigenvectors"),
+        ("--agent.discount=1.0", "discount is 1.0, expected a number at least 0.0 and below 1.0"),
         ("--agent.learning-rate=nan", "allo learning_rate is nan, expected a number above 0"),
         ("--agent.graph-weight=0", "allo graph_weight is 0"),
-        ("--agent.barrier-start=-1", "allo barrier_start is -1.0, expected a number of at least 0"),
+        ("--agent.barrier-start=-1", "allo barrier_start is -1.0, expected a number at least 0.0"),
         ("--permute-every=-50", "permute_every is -50"),
         ("--network.frequencies=0", "network.frequencies is 0"),
-        ("--agent.discount=-0.1", "discount is -0.1, expected 0 <= discount < 1"),
-        ("--agent.discount=nan", "discount is nan, expected 0 <= discount < 1"),
+        ("--agent.discount=-0.1", "discount is -0.1, expected a number at least 0.0"),
+        ("--agent.discount=nan", "discount is nan, expected a number at least 0.0"),
         ("--agent.turn-every=30", "cannot be cut into stretches of turn_every=30"),
-        ("--network.hidden 0", "network.hidden is (0,); expected widths above 0"),
+        ("--network.hidden 0", "a width of network.hidden is 0, expected a number at least 1"),
         ("--network.observation=sound", "sound"),
         ("--permute-every=75", "permute_every is 75; expected a multiple of agent.steps_per"),
         ("fast", "there is no preset fast: choose one of allo, sampled, paper, ggdo, short"),

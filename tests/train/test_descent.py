@@ -34,6 +34,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+def test_a_run_ends_once_nothing_more_would_be_learnt(tmp_path: Path):
+    """After the chunk of two updates in which the slower of two seeds has come near; for good."""
+    starts = [np.linalg.norm(place(seed, 0)) for seed in SEEDS]
+    near = 0.03 * max(starts)
+    assert descend(f"--run.directory={tmp_path / 'run'}", f"--near={near}") == 0
+    needed = next(u for u in range(1, 9) if max(starts) * 0.75 ** (5 * u) < near)
+    ended = 2 * -(-needed // 2)
+    assert ended < UPDATES
+    rows = read_metrics(tmp_path / "run")
+    assert {row["updates"] for row in rows} == set(range(2, ended + 1, 2))
+    assert descend(f"--resume={tmp_path / 'run'}") == 0
+    assert read_metrics(tmp_path / "run") == rows
+
+
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch):
     """The commands find the module where they look for entry points."""
