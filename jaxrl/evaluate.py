@@ -199,4 +199,5 @@ def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, floa
     rate, weight = successes / count, z**2 / count
     centre = (rate + weight / 2) / (1 + weight)
     spread = z / (1 + weight) * np.sqrt(rate * (1 - rate) / count + weight / (4 * count))
-    return max(0.0, float(centre - spread)), min(1.0, float(centre + spread))
+    # rounding must not leave the rate itself outside
+    return min(rate, max(0.0, float(centre - spread))), max(rate, min(1.0, float(centre + spread)))

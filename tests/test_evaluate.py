@@ -69,6 +69,14 @@ def test_wilson_interval_is_that_of_scipy():
         np.testing.assert_allclose(got, (expected.low, expected.high), atol=1e-6)
 
 
+def test_wilson_interval_holds_the_rate_it_is_about():
+    """At 0 and 1 too, where rounding would put an end of it beyond."""
+    for count in range(1, 60):
+        for successes in (0, count // 2, count):
+            low, high = evaluate.wilson(successes, count)
+            assert 0 <= low <= successes / count <= high <= 1
+
+
 def test_summary_of_a_known_sample():
     values = np.random.default_rng(0).normal(5.0, 2.0, size=400)
     s = evaluate.summary(values)
