@@ -76,10 +76,11 @@ def test_the_law_of_sampled_pairs_is_that_of_what_the_ring_holds(capacity):
     ring = remembered(state, next_state, done, capacity, 6)
     first = 6 if capacity < state.size else 0
     begins = range(first, 18, 6)
-    rollouts = (
-        np.concatenate([x[t : t + 6] for t in begins], axis=1) for x in (state, next_state, done)
+    one, two, ends = (
+        jnp.asarray(np.concatenate([x[t : t + 6] for t in begins], axis=1))
+        for x in (state, next_state, done)
     )
-    counts = np.asarray(pairs.count(*map(jnp.asarray, rollouts), 0.9, 5))
+    counts = np.asarray(pairs.count(one, two, ends, 0.9, 5))
     np.testing.assert_allclose(pair_replay.law(ring, 0.9, 5), counts / counts.sum(), atol=1e-6)
     visits = np.bincount(np.ravel(state[first:]), minlength=5)
     np.testing.assert_array_equal(pair_replay.visits(ring, 5), visits)

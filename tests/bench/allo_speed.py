@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from jaxrl import spectral
 from jaxrl.agents import allo as agents
@@ -102,9 +101,10 @@ def as_before(config: allo.Config, steps: int) -> Case:
 
         grads, (moments, mask) = jax.grad(objective, has_aux=True)(learner.params)
         changes, opt_state = optimizer.update(grads, learner.opt_state, learner.params)
-        params = optax.apply_updates(learner.params, changes)
+        size = agents.step_size(learning, learner.fall, learner.steps)
+        params = jax.tree.map(lambda p, change: p + size * change, learner.params, changes)
         multipliers = agents.ascended(learning, learner.multipliers, moments, mask)
-        return agents.Learner(params, opt_state, multipliers, learner.steps + 1)
+        return agents.Learner(params, opt_state, multipliers, learner.fall, learner.steps + 1)
 
     started, kept = time.perf_counter(), [state.learner]
     kept[0] = jax.block_until_ready(step(kept[0], *sample(), sample()[0]))

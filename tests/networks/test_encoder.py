@@ -77,10 +77,10 @@ def test_a_turn_takes_the_momentum_along(key):
     def loss(params, unturn):
         return jnp.sum(weights * jnp.sin(encoder.apply(params, obs) @ unturn))
 
-    turned, _ = encoder_module.turned(params, (), turn)
+    turned, _ = encoder_module.turned(params, (), jnp.asarray(turn))
     before = jax.grad(loss)(params, np.eye(3, dtype=np.float32))
     after = jax.grad(loss)(turned, back)
-    _, mean = encoder_module.turned(params, {"mu": before, "nu": before}, turn)
+    _, mean = encoder_module.turned(params, {"mu": before, "nu": before}, jnp.asarray(turn))
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), mean["mu"], after)
     jax.tree.map(np.testing.assert_array_equal, mean["nu"], before)
 
