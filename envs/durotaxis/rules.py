@@ -1,0 +1,212 @@
+"""A colony of cells that moves by growing on one side and dying on the other: its rules on arrays.
+
+Cells never move. On every step some are deleted, and each of the others has one child. The links
+from parents to children form a forest, for every cell has at most one parent: deleting a cell hands
+its children to its own parent. So the whole graph is one integer a cell. No reward, no observation,
+no episode here.
+
+A colony of N cells lies in slots 0 to N - 1 of C, each parent in a lower slot than its children.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from envs.durotaxis import selection
+
+# Choosing cells is part of the rules; these three are used by this name too.
+from envs.durotaxis.selection import compact as compact
+from envs.durotaxis.selection import leftmost as leftmost
+from envs.durotaxis.selection import rightmost as rightmost
+from envs.durotaxis.substrate import Number
+
+LEAST_INTENSITY = 1e-6
+"""Ground that is softer, or not a number, counts as being of intensity 1."""
+
+
+@struct.dataclass
+class Colony:
+    """One colony; slots beyond `num_nodes` hold zeros and no parent."""
+
+    x: jax.Array  # float32 [C] px
+    y: jax.Array  # float32 [C] px
+    parent: jax.Array  # int32 [C], slot of the parent, -1 for roots and beyond N
+    birth: jax.Array  # int32 [C], step of birth, 0 for founders
+    num_nodes: jax.Array  # int32, N
+
+
+class Growth(NamedTuple):
+    """One step of a colony, before it closes ranks."""
+
+    before: Colony
+    survives: jax.Array  # bool [C], of the cells before; each survivor has exactly one child
+    child_x: jax.Array  # float32 [C] px, where the child of each cell lands, if that survives
+    child_y: jax.Array  # float32 [C] px
+    num_nodes: jax.Array  # int32, cells after the step; the slots may not hold them all
+
+
+def founders(
+    key: jax.Array, capacity: int, num_founders: int, width: Number, height: Number
+) -> Colony:
+    """A colony near the left edge, linked as a path from left to right. Consumes the key.
+
+    x is uniform on the first tenth of `width`, y on the middle fifth of `height` (both px). The
+    sorted x are partial sums of exponential variates over their total (Rényi 1953): no sort.
+
+    Raises ValueError if the founders do not fit into `capacity` slots.
+    """
+    if not 0 <= num_founders <= capacity:
+        raise ValueError(
+            f"num_founders is {num_founders}; expected 0 to {capacity}, the capacity of the colony"
+        )
+    uniform = jax.random.uniform(key, (2, num_founders + 1))
+    steps = -jnp.log1p(-uniform[0])
+    share = jnp.cumsum(steps) / jnp.sum(steps)
+    share = jnp.minimum(share[:-1], 1 - 2**-24)  # rounding must not reach the end of the tenth
+    beyond = (0, capacity - num_founders)
+    slot = jnp.arange(capacity, dtype=jnp.int32)
+    return Colony(
+        x=jnp.pad(share * (0.1 * width), beyond),
+        y=jnp.pad((0.4 + 0.2 * uniform[1, :-1]) * height, beyond),
+        parent=jnp.where(slot < num_founders, slot - 1, -1),
+        birth=jnp.zeros(capacity, jnp.int32),
+        num_nodes=jnp.int32(num_founders),
+    )
+
+
+def alive(colony: Colony) -> jax.Array:
+    """The slots that hold a cell, bool `[C]`."""
+    return jnp.arange(colony.x.size, dtype=jnp.int32) < colony.num_nodes
+
+
+def delete_count(ratio: jax.Array, num_nodes: jax.Array) -> jax.Array:
+    """How many of N cells a ratio asks to delete: ⌊ratio N⌋ in float32, held to [0, N]; int32."""
+    asked = jnp.floor(jnp.asarray(ratio, jnp.float32) * num_nodes.astype(jnp.float32))
+    return jnp.clip(asked, 0, num_nodes).astype(jnp.int32)
+
+
+def hill_distance(
+    intensity: jax.Array, gamma: jax.Array, alpha: jax.Array, noise: jax.Array
+) -> jax.Array:
+    """How far from its parent a child lands, px: γ / (1 + (α / I)²) + noise, in any shape.
+
+    A Hill curve of exponent 2: far on stiff ground I, at most γ, and half of it where I = α.
+    `noise` is added as it is; nothing here is random. I that is not finite, or 1e-6 or less, counts
+    as 1.
+    """
+    usable = jnp.isfinite(intensity) & (intensity > LEAST_INTENSITY)
+    ratio = alpha / jnp.where(usable, intensity, 1.0)
+    return gamma / (1 + ratio * ratio) + noise
+
+
+def directed(
+    colony: Colony,
+    intensity: jax.Array,
+    gamma: jax.Array,
+    alpha: jax.Array,
+    noise: jax.Array,
+    theta: jax.Array,
+    width: Number,
+    height: Number,
+) -> tuple[jax.Array, jax.Array]:
+    """Where the children land, float32 `[C]` each: all in direction `theta` (radians, 0 right).
+
+    `intensity` `[C]` is that of the ground under the parents; see `hill_distance` and `clamp`.
+    """
+    distance = hill_distance(intensity, gamma, alpha, noise)
+    x, y = colony.x + distance * jnp.cos(theta), colony.y + distance * jnp.sin(theta)
+    return clamp(x, y, width, height)
+
+
+def isotropic(
+    normals: jax.Array,
+    colony: Colony,
+    intensity: jax.Array,
+    gamma: jax.Array,
+    alpha: jax.Array,
+    noise: jax.Array,
+    width: Number,
+    height: Number,
+) -> tuple[jax.Array, jax.Array]:
+    """Where the children land, float32 `[C]` each: anywhere around, and wider on stiff ground.
+
+    `normals` `[C, 3]` are standard normal. The first varies the reach, by `noise` px a unit: R is
+    the Hill distance plus that, or 0 if negative. The others times 1 + 2 R are the way in x and y.
+    """
+    reach = hill_distance(intensity, gamma, alpha, noise * normals[:, 0])
+    spread = 1 + 2 * jnp.maximum(reach, 0)
+    return clamp(
+        colony.x + normals[:, 1] * spread, colony.y + normals[:, 2] * spread, width, height
+    )
+
+
+def margin(size: Number) -> jax.Array:
+    """How near to an edge a child may land, px: a hundredth of the ground's `size`, at least 2."""
+    return jnp.maximum(2.0, 0.01 * size)
+
+
+def clamp(x: jax.Array, y: jax.Array, width: Number, height: Number) -> tuple[jax.Array, jax.Array]:
+    """Points held off the edges of the ground by `margin`; px, of any shape."""
+    mx, my = margin(width), margin(height)
+    return jnp.clip(x, mx, width - mx), jnp.clip(y, my, height - my)
+
+
+def grow(colony: Colony, deleted: jax.Array, child_x: jax.Array, child_y: jax.Array) -> Growth:
+    """Every cell outside `deleted`, bool `[C]`, has its child; then `deleted` die.
+
+    `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N says nothing. The colony then
+    counts twice its survivors. More than C of them overflow, and the caller must end the episode.
+    """
+    survives = alive(colony) & ~deleted
+    return Growth(colony, survives, child_x, child_y, 2 * selection.size(survives))
+
+
+def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
+    """The nearest surviving ancestor of every cell, or -1: int32 `[C]`.
+
+    `parent` int32 `[C]` is -1 for roots, `survives` bool `[C]`. Pointer jumping (Wyllie 1979): a
+    pointer to a dead cell goes on to where that one points, so every round doubles the way. It
+    stops as soon as nothing moves; chains of dead cells are mostly short.
+    """
+    slot = jnp.arange(parent.size, dtype=jnp.int32)
+
+    def jump(pointers: jax.Array) -> jax.Array:
+        following = jnp.where(survives, slot, pointers)
+        return jnp.where(pointers >= 0, following[jnp.maximum(pointers, 0)], -1)
+
+    def advance(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        pointers, _ = carry
+        jumped = jump(pointers)
+        return jumped, jnp.any(jumped != pointers)
+
+    return jax.lax.while_loop(lambda carry: carry[1], advance, (parent, jnp.bool_(True)))[0]
+
+
+def close_ranks(growth: Growth, time: jax.Array) -> Colony:
+    """The colony after a step: survivors in their order, then children in that of their parents.
+
+    The children are born at `time` (int32, steps). Cells beyond C slots are left out: that is
+    overflow, `growth.num_nodes > C`, after which only the first C cells and their links are true.
+    """
+    before, survives, child_x, child_y, num_nodes = growth
+    capacity, survivors = survives.size, num_nodes // 2
+    slot = jnp.arange(capacity, dtype=jnp.int32)
+    filled, is_child = slot < num_nodes, slot >= survivors
+    source = selection.nth(survives, jnp.where(is_child, slot - survivors, slot))
+    # A barrier, or every reader would compute them anew.
+    source, rank = jax.lax.optimization_barrier((source, selection.rank(survives)))
+
+    def lay_out(of_survivor: jax.Array, of_child: jax.Array, elsewhere: int = 0) -> jax.Array:
+        return jnp.where(filled, jnp.where(is_child, of_child, of_survivor), elsewhere)
+
+    heir = nearest_survivor(before.parent, survives)[source]
+    heir = jnp.where(heir >= 0, rank[jnp.maximum(heir, 0)], -1)
+    return Colony(
+        x=lay_out(before.x[source], child_x[source]),
+        y=lay_out(before.y[source], child_y[source]),
+        parent=lay_out(heir, slot - survivors, -1),
+        birth=lay_out(before.birth[source], time),
+        num_nodes=jnp.minimum(num_nodes, capacity),
+    )

@@ -1,0 +1,139 @@
+"""The ground under a colony: how stiff it is, by column, after a law or a measured picture.
+
+Stiffness is constant within a cell of 1 px, and off the ground it is that of the nearest cell.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+Number = float | jax.Array
+"""One that may be traced."""
+
+LEAST_INTENSITY = 1e-6
+LARGEST_EXPONENT = 88.0  # e to this power is just within float32
+
+
+@struct.dataclass
+class Law:
+    """The stiffness of the ground in one episode, as a function of the column c (px)."""
+
+    exponential: bool | np.bool_ | jax.Array  # bool: b exp(m c), otherwise m c + b
+    slope: Number  # m, per px
+    base: Number  # b
+
+
+@struct.dataclass
+class Ranges:
+    """Where `random_law` draws from: (low, high) of each number."""
+
+    linear_slope: tuple[float, float] = (0.01, 0.1)
+    linear_base: tuple[float, float] = (0.5, 2.0)
+    exponential_slope: tuple[float, float] = (0.01, 0.05)
+    exponential_base: tuple[float, float] = (0.5, 1.5)
+
+
+def random_law(key: jax.Array, ranges: Ranges) -> Law:
+    """A fair coin for the kind, then slope and base uniform on that kind's ranges.
+
+    Consumes the key.
+    """
+    uniform = jax.random.uniform(key, (3,))
+    exponential = uniform[0] < 0.5
+
+    def within(linear: tuple[float, float], other: tuple[float, float], share: jax.Array):
+        low, high = (jnp.where(exponential, b, a) for a, b in zip(linear, other, strict=True))
+        return low + share * (high - low)
+
+    return Law(
+        exponential=exponential,
+        slope=within(ranges.linear_slope, ranges.exponential_slope, uniform[1]),
+        base=within(ranges.linear_base, ranges.exponential_base, uniform[2]),
+    )
+
+
+def intensity(
+    law: Law,
+    field: jax.Array,
+    x: jax.Array,
+    y: jax.Array,
+    width: Number,
+    height: Number,
+) -> jax.Array:
+    """The stiffness at points (x, y), px, in their shape; float32.
+
+    `field` is float32 `[H, W]`, measured values that replace the law, or `[0, 0]` for none.
+    """
+    if field.size:
+        return _measured(field, x, y, width, height)
+    column = _cell(x, width)
+    rate = jnp.where(law.exponential, law.slope, 0.0)  # no overflow where it is not asked for
+    return jnp.where(
+        law.exponential, law.base * jnp.exp(rate * column), law.slope * column + law.base
+    )
+
+
+def log_intensity(
+    law: Law,
+    field: jax.Array,
+    x: jax.Array,
+    y: jax.Array,
+    width: Number,
+    height: Number,
+) -> jax.Array:
+    """The natural logarithm of `intensity`, which it takes the same arguments as.
+
+    An exponential law never overflows here. Elsewhere less than 1e-6 counts as that.
+    """
+    if field.size:
+        return jnp.log(jnp.maximum(_measured(field, x, y, width, height), LEAST_INTENSITY))
+    column = _cell(x, width)
+    linear = jnp.log(jnp.maximum(law.slope * column + law.base, LEAST_INTENSITY))
+    exponential = law.slope * column + jnp.log(jnp.where(law.exponential, law.base, 1.0))
+    return jnp.where(law.exponential, exponential, linear)
+
+
+def check(law: Law, width: float, height: float, field: jax.Array | np.ndarray) -> None:
+    """Raises ValueError for ground that cannot be computed with; host code.
+
+    That is: sizes that are no whole numbers or too small for the margins, numbers that are not
+    finite, an exponential law that is not positive or overflows float32, a field of another size.
+    """
+    for name, size in (("width", width), ("height", height)):
+        if not (np.all(np.mod(size, 1) == 0) and np.all(np.greater(size, 4))):
+            raise ValueError(f"{name} is {size}; expected a whole number of px, 5 or more")
+    slope, base = np.asarray(law.slope, np.float64), np.asarray(law.base, np.float64)
+    for name, number in (("slope", slope), ("base", base)):
+        if not np.all(np.isfinite(number)):
+            raise ValueError(f"{name} of the ground is {number}; expected a finite number")
+    if np.any(np.asarray(law.exponential) & (base <= 0)):
+        raise ValueError(f"base is {base}; expected a positive number for an exponential law")
+    exponent = np.maximum(slope * width, 0) + np.log(np.where(base > 0, base, 1.0))
+    if np.any(np.asarray(law.exponential) & (exponent > LARGEST_EXPONENT)):
+        raise ValueError(
+            f"exponential slope {slope} reaches e^{np.max(exponent):.1f} over {width:g} px, which"
+            f" float32 cannot hold; expected at most e^{LARGEST_EXPONENT:.0f}: lower the slope"
+        )
+    _check_field(np.asarray(field), width, height)
+
+
+def _check_field(field: np.ndarray, width: float, height: float) -> None:
+    if field.size and field.shape != (height, width):
+        raise ValueError(
+            f"field has shape {field.shape}; expected {(int(height), int(width))}, height by width"
+        )
+    if not np.all(np.isfinite(field)):
+        raise ValueError("field has values that are not finite; expected numbers: fill the gaps")
+
+
+def _measured(
+    field: jax.Array, x: jax.Array, y: jax.Array, width: Number, height: Number
+) -> jax.Array:
+    row, column = _cell(y, height).astype(jnp.int32), _cell(x, width).astype(jnp.int32)
+    return field[row, column]
+
+
+def _cell(position: jax.Array, size: Number) -> jax.Array:
+    """The index of the cell under a position, 0 to `size` - 1; a whole number as float32."""
+    return jnp.clip(jnp.trunc(position), 0, size - 1)
