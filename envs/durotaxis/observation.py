@@ -1,0 +1,194 @@
+"""What an agent sees of a colony: one padded graph, every number of order 1.
+
+W and H are width and height of the ground, and L = (W + H) / 10, some breadths of a young colony,
+all in px. The columns are the fields of the tuples in `features`, in their order:
+
+| nodes | scale | | nodes | scale |
+|---|---|---|---|---|
+| x | / W | | distance from the centroid d | / L |
+| y | / H | | vertex of the hull | 0 or 1 |
+| ln intensity | as it is | | new | 0 or 1 |
+| in-degree | 0 or 1 | | age | / 100 steps |
+| out-degree | / 5 | | stagnation | / 50 steps |
+| centrality c | c L / (1 + c L), below 1 | | | |
+
+| edges | scale | | the graph | scale |
+|---|---|---|---|---|
+| length | / 10 px | | centroid, box: its corners and sides | / W, / H |
+| direction | unit vector | | area of box and hull | / (W H) |
+| | | | mean, max, sum of the degrees | as it is, / 5, / 200 |
+| | | | N, E, density | / 100, / 100, times 10 |
+| | | | ln of mean, max, sum of the intensity | as they are |
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jraph
+
+from envs.durotaxis import features, hull, rules, substrate
+from envs.durotaxis.features import EdgeFeatures, GraphFeatures, NodeFeatures, Survey
+from envs.durotaxis.rules import Colony
+from envs.durotaxis.substrate import Law, Number
+
+NODE_SIZE = len(NodeFeatures._fields)
+EDGE_SIZE = len(EdgeFeatures._fields)
+GRAPH_SIZE = len(GraphFeatures._fields)
+TILE = 4  # cells whose distances to all others are added up in one go
+
+
+def shapes(capacity: int) -> jraph.GraphsTuple:
+    """What `describe` returns for C = `capacity` slots, as `jax.ShapeDtypeStruct`s."""
+
+    def real(*shape: int) -> Any:
+        return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+    def integer(*shape: int) -> Any:
+        return jax.ShapeDtypeStruct(shape, jnp.int32)
+
+    return jraph.GraphsTuple(
+        nodes=real(capacity + 1, NODE_SIZE),
+        edges=real(capacity, EDGE_SIZE),
+        senders=integer(capacity),
+        receivers=integer(capacity),
+        n_node=integer(2),
+        n_edge=integer(2),
+        globals=real(2, GRAPH_SIZE),
+    )
+
+
+def survey(colony: Colony, pairwise: bool = True) -> Survey:
+    """The hull, and how far every cell is from the others: O(C²) work in O(C) memory.
+
+    Without `pairwise` (static) there is no work, and all is 0.
+    """
+    if not pairwise:
+        nothing = jnp.zeros_like(colony.x)
+        return Survey(nothing > 0, jnp.zeros_like(nothing, shape=()), nothing)
+    is_alive = rules.alive(colony)
+    is_vertex, hull_area = hull.convex_hull(colony.x, colony.y, is_alive)
+    return Survey(is_vertex, hull_area, mean_distance(colony.x, colony.y, is_alive))
+
+
+def first_survey(colony: Colony, num_founders: int, pairwise: bool = True) -> Survey:
+    """`survey` of a colony that has no cells beyond its first `num_founders` slots (static)."""
+    present, beyond = max(num_founders, 1), colony.x.size - max(num_founders, 1)
+    small = Colony(
+        x=colony.x[:present],
+        y=colony.y[:present],
+        parent=colony.parent[:present],
+        birth=colony.birth[:present],
+        num_nodes=colony.num_nodes,
+    )
+    found = survey(small, pairwise)
+    return Survey(
+        is_vertex=jnp.pad(found.is_vertex, (0, beyond)),
+        hull_area=found.hull_area,
+        mean_distance=jnp.pad(found.mean_distance, (0, beyond)),
+    )
+
+
+def mean_distance(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
+    """From each of the points x, y `[P]` (px) to those in `mask` `[P]`; float32 `[P]`, px.
+
+    Only points more than `features.SAME_PLACE` away count; 0 where there are none, and outside
+    `mask`. The sum runs over tiles of points up to the last in `mask`, so no `[P, P]` matrix is
+    ever held, and small colonies cost little.
+    """
+    nearest = features.SAME_PLACE**2
+    beyond = (0, -x.size % TILE)
+    columns = [jnp.pad(v, beyond).reshape(-1, TILE) for v in (x, y, mask.astype(jnp.float32))]
+    tiles = jnp.stack(columns, axis=1)  # [P / TILE, 3, TILE]
+    slot = jnp.arange(x.size, dtype=jnp.float32)
+    last = jnp.max(jnp.where(mask, slot, -1.0)).astype(jnp.int32)
+
+    def add(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        i, total, count = carry
+        for other_x, other_y, weight in tiles[i].T:
+            squared = (x - other_x) ** 2 + (y - other_y) ** 2
+            counts = jnp.where(squared > nearest, weight, 0.0)
+            total += counts * jnp.sqrt(jnp.maximum(squared, nearest))
+            count += counts
+        return i + 1, total, count
+
+    zeros = jnp.zeros_like(x)
+    start = (jnp.zeros_like(last), zeros, zeros)
+    _, total, count = jax.lax.while_loop(lambda carry: carry[0] * TILE <= last, add, start)
+    return jnp.where(mask, total / jnp.maximum(count, 1), 0.0)
+
+
+def describe(
+    colony: Colony,
+    survey: Survey,
+    time: jax.Array,
+    law: Law,
+    field: jax.Array,
+    width: Number,
+    height: Number,
+    pairwise: bool = True,
+) -> jraph.GraphsTuple:
+    """The colony in C slots as a graph of N nodes and E edges, padded as jraph does; see `shapes`.
+
+    `time` is int32, steps; `width` and `height` are px; for `law` and `field` see `substrate`. The
+    real edges come first, in the order of the children; those after them lead from node C, which is
+    never real, to itself. `n_node` is [N, C + 1 - N] and `n_edge` [E, C - E]; all padding is 0.
+    What a survey without `pairwise` did not find out is 0 too.
+    """
+    capacity, num_nodes = colony.x.size, colony.num_nodes
+    log_intensity = substrate.log_intensity(law, field, colony.x, colony.y, width, height)
+    node = features.node_features(colony, survey, time, log_intensity, pairwise)
+    graph = features.graph_features(colony, survey, log_intensity)
+    rows = jnp.stack(_scaled_nodes(node, width, height))  # [11, C]: a column at a time is slower
+    whole = jnp.stack(_scaled_graph(graph, width, height))
+
+    has_parent = colony.parent >= 0
+    num_edges = graph.num_edges.astype(jnp.int32)
+    slot = jnp.arange(capacity, dtype=jnp.int32)
+    edge = features.edge_features(colony)
+    edge = edge._replace(length=edge.length / 10)
+    parent, child, edge = rules.compact((colony.parent, slot, edge), has_parent)
+    is_real = slot < num_edges
+    return jraph.GraphsTuple(
+        nodes=jnp.pad(rows, ((0, 0), (0, 1))).T,
+        edges=jnp.stack(edge).T,
+        senders=jnp.where(is_real, parent, capacity),
+        receivers=jnp.where(is_real, child, capacity),
+        n_node=jnp.stack([num_nodes, capacity + 1 - num_nodes]),
+        n_edge=jnp.stack([num_edges, capacity - num_edges]),
+        globals=jnp.pad(whole[None], ((0, 1), (0, 0))),
+    )
+
+
+def _scaled_nodes(node: NodeFeatures, width: Number, height: Number) -> NodeFeatures:
+    length = (width + height) / 10
+    closeness = node.centrality * length
+    return node._replace(
+        x=node.x / width,
+        y=node.y / height,
+        out_degree=node.out_degree / 5,
+        centrality=closeness / (1 + closeness),
+        from_centroid=node.from_centroid / length,
+        age=node.age / 100,
+        stagnation=node.stagnation / 50,
+    )
+
+
+def _scaled_graph(graph: GraphFeatures, width: Number, height: Number) -> GraphFeatures:
+    return graph._replace(
+        num_nodes=graph.num_nodes / 100,
+        num_edges=graph.num_edges / 100,
+        density=graph.density * 10,
+        centroid_x=graph.centroid_x / width,
+        centroid_y=graph.centroid_y / height,
+        min_x=graph.min_x / width,
+        min_y=graph.min_y / height,
+        max_x=graph.max_x / width,
+        max_y=graph.max_y / height,
+        box_width=graph.box_width / width,
+        box_height=graph.box_height / height,
+        box_area=graph.box_area / (width * height),
+        hull_area=graph.hull_area / (width * height),
+        max_degree=graph.max_degree / 5,
+        sum_degree=graph.sum_degree / 200,
+    )
