@@ -1,0 +1,115 @@
+"""What a step of a colony is judged by: all that the rewards know, and what several of them need.
+
+Rewards see a colony before it closes ranks: the survivors in the slots they had, each with its
+one child beside it. So they are right even where the children no longer fit.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.durotaxis import substrate
+from envs.durotaxis.marking import Marks, count, mean
+from envs.durotaxis.rules import Growth, alive
+from envs.durotaxis.substrate import Law, Number
+
+FRACTIONS = (0.25, 0.5, 0.75, 0.9)
+"""Of the width: where the milestones stand."""
+
+
+class Ending(NamedTuple):
+    """Why an episode ends for good; bool scalars. Where several hold, the first one counts."""
+
+    crowded: jax.Array  # more nodes than the threshold
+    empty: jax.Array  # no node is left
+    retreated: jax.Array  # the centroid went left too many times in a row
+    arrived: jax.Array  # a node is at the goal
+
+
+class Step(NamedTuple):
+    """All that is known of one step, of one colony; numbers are scalars."""
+
+    growth: Growth
+    law: Law
+    field: jax.Array  # float32 [H, W], or [0, 0] where the law holds
+    width: Number  # px
+    height: Number  # px
+    time: jax.Array  # int32, steps done before this one; its children are born at time + 1
+    critical_nodes: Number  # above it a colony is too large
+    delay: Number  # steps
+    delta_intensity: Number  # what a child must gain over its parent to count as a success
+    max_steps: Number  # steps of an episode
+    milestones: jax.Array  # bool [4], those reached before
+    ending: Ending
+    marks: Marks | tuple[()] = ()  # only where the rewards are those of the state machine
+
+
+class Facts(NamedTuple):
+    """What follows from a step. Children stand in the slots of their parents."""
+
+    step: Step
+    nodes: jax.Array  # bool [C], before
+    survives: jax.Array  # bool [C]
+    deleted: jax.Array  # bool [C]
+    intensity: jax.Array  # float32 [C], under the nodes before
+    child_intensity: jax.Array  # float32 [C]
+    num_before: jax.Array  # float32
+    num_after: jax.Array  # float32, survivors and children
+    level: jax.Array  # float32, the mean intensity before; 0 without nodes
+    level_after: jax.Array
+    centroid: jax.Array  # float32, x of the centroid before, px; 0 without nodes
+    centroid_after: jax.Array
+    is_colony: jax.Array  # bool, whether there are nodes before and after
+    terminated: jax.Array  # bool
+
+
+def facts_of(step: Step) -> Facts:
+    """The facts; all are cheap, and those that no reward reads are never computed under `jit`."""
+    before, growth = step.growth.before, step.growth
+    nodes = alive(before)
+    survives = growth.survives & nodes
+    ground = step.law, step.field
+    size = step.width, step.height
+    intensity = substrate.intensity(*ground, before.x, before.y, *size)
+    child_intensity = substrate.intensity(*ground, growth.child_x, growth.child_y, *size)
+    origin = before.x[0]  # near the others, which keeps what rounding does to the centroid small
+    x, child_x = before.x - origin, growth.child_x - origin
+    num_before = count(nodes)
+    num_after = 2 * count(survives)
+    return Facts(
+        step=step,
+        nodes=nodes,
+        survives=survives,
+        deleted=nodes & ~survives,
+        intensity=intensity,
+        child_intensity=child_intensity,
+        num_before=num_before.astype(jnp.float32),
+        num_after=num_after.astype(jnp.float32),
+        level=mean(nodes, intensity),
+        level_after=mean(survives, intensity, child_intensity),
+        centroid=jnp.where(num_before > 0, origin + mean(nodes, x), 0.0),
+        centroid_after=jnp.where(num_after > 0, origin + mean(survives, x, child_x), 0.0),
+        is_colony=(num_before > 0) & (num_after > 0),
+        terminated=step.ending.crowded
+        | step.ending.empty
+        | step.ending.retreated
+        | step.ending.arrived,
+    )
+
+
+def total(mask: jax.Array, *values: jax.Array) -> jax.Array:
+    """Float32 `[]`: the sum of all `values` `[C]`, numbers or truths, at the slots in `mask`."""
+    return jnp.sum(jnp.where(mask, sum(value.astype(jnp.float32) for value in values), 0.0))
+
+
+def advance(facts: Facts) -> jax.Array:
+    """How far the centroid went to the right, px; 0 where there was or is no colony."""
+    return jnp.where(facts.is_colony, facts.centroid_after - facts.centroid, 0.0)
+
+
+def milestones_reached(growth: Growth, width: Number) -> jax.Array:
+    """Bool `[4]`: which `FRACTIONS` of the width (px) the colony's farthest node has reached."""
+    farthest = jnp.maximum(growth.before.x, growth.child_x)
+    farthest = jnp.max(jnp.where(growth.survives, farthest, -jnp.inf))
+    return farthest >= jnp.asarray(FRACTIONS, jnp.float32) * width

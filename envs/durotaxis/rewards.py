@@ -1,0 +1,83 @@
+"""Rewards by name: a set is chosen once, statically; its weights are numbers that may be traced.
+
+`SETS[name]` is the class of the weights: `SETS[name].NAMES` names the K components, and
+`weights.components(step)`, float32 `[K]`, are their values, whose sum is the reward.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from envs.durotaxis.reward_machine import StateMachine
+from envs.durotaxis.reward_set import RewardSet
+from envs.durotaxis.reward_sets import Distance, Normal, ThreePart
+from envs.durotaxis.reward_step import Ending, Step, milestones_reached
+
+__all__ = ["SETS", "Ending", "RewardSet", "Step", "check", "milestones_reached", "weights_of"]
+
+SETS: dict[str, type[RewardSet]] = {
+    "normal": Normal,
+    "distance": Distance,
+    "three_part": ThreePart,
+    "state_machine": StateMachine,
+}
+
+
+def weights_of(name: str, **changes: Any) -> RewardSet:
+    """The weights of the set `name`: its defaults, but for `changes`.
+
+    Raises ValueError for a set or a weight that does not exist, and for what `check` refuses.
+    """
+    kind = _set_of(name)
+    known = [field.name for field in dataclasses.fields(kind)]
+    for change in changes:
+        if change not in known:
+            raise ValueError(
+                f"reward {change!r} is unknown to the set {name!r}; "
+                f"expected one of {', '.join(known)}"
+            )
+    weights = kind(**changes)
+    check(name, weights)
+    return weights
+
+
+def check(name: str, weights: Any) -> None:
+    """Raises ValueError unless `weights`, concrete numbers, are those of the set `name`.
+
+    They may have any axes. All must be finite, scales above 0 and bounds and the discount within
+    reason.
+    """
+    kind = _set_of(name)
+    if not isinstance(weights, kind):
+        raise ValueError(
+            f"weights are a {type(weights).__name__}; the reward set {name!r} takes "
+            f"{kind.__name__}: make them with weights_of({name!r})"
+        )
+    for field in dataclasses.fields(kind):
+        value = np.asarray(getattr(weights, field.name))
+        expected = _expected(field.name, value)
+        if expected:
+            shown = value[()] if value.ndim == 0 else "an array with such a value"
+            raise ValueError(f"reward {field.name!r} is {shown}; expected {expected}")
+
+
+def _set_of(name: str) -> type[RewardSet]:
+    if name not in SETS:
+        raise ValueError(f"reward set {name!r} is unknown; expected one of {', '.join(SETS)}")
+    return SETS[name]
+
+
+def _expected(name: str, value: np.ndarray) -> str:
+    """What is expected instead of a value; nothing where it will do."""
+    if not np.issubdtype(value.dtype, np.number):
+        return "a number"
+    if not np.all(np.isfinite(value)):
+        return "a finite number"
+    if name == "distance_scale" and np.any(value <= 0):
+        return "px above 0"
+    if name.endswith("bound") and np.any(value < 0):
+        return "0 or more"
+    if name == "shaping_discount" and np.any((value < 0) | (value > 1)):
+        return "0 to 1, the agent's discount"
+    return ""
