@@ -8,12 +8,13 @@ from typing import Any
 
 import gymnax
 
-from envs import grid, snake
+from envs import durotaxis, grid, snake
 from envs.base import Environment
 
 ALL: dict[str, type[Environment]] = {
     "Snake-v0": snake.Snake,
     "Grid-v0": grid.Grid,
+    "Durotaxis-v0": durotaxis.Durotaxis,
 }
 
 for _id, _environment in ALL.items():

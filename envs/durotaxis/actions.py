@@ -1,0 +1,123 @@
+"""What an agent decides on every step, in one of three forms.
+
+| form | action |
+|---|---|
+| `global` | float32 `[1 + P]`: the share of the nodes to delete, then the P spawn parameters |
+| `ratio` | float32 `[1]`: that share alone; spawn parameters are given |
+| `nodes` | (int32 `[C]`: 1 to delete a node, 0 to let it spawn; float32 `[P]`: spawn parameters) |
+
+A share deletes the leftmost nodes. The P spawn parameters are γ, α, noise and, where children are
+sent in a direction, its angle θ.
+"""
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import spaces
+
+from envs.durotaxis import rules
+from envs.durotaxis.rules import Colony
+
+Form = Literal["global", "ratio", "nodes"]
+FORMS: tuple[str, ...] = get_args(Form)
+Spawning = Literal["directed", "isotropic"]
+SPAWNINGS: tuple[str, ...] = get_args(Spawning)
+PARAMETERS = {
+    "directed": ("gamma", "alpha", "noise", "theta"),
+    "isotropic": ("gamma", "alpha", "noise"),
+}
+
+
+@struct.dataclass
+class Bounds:
+    """The least and the largest value of each number in an action."""
+
+    delete_ratio: tuple[float, float] = (0.0, 0.7)
+    """Share of the nodes; up to 0.5 alone no colony can be kept from growing."""
+    gamma: tuple[float, float] = (0.5, 15.0)
+    """Reach on stiff ground, px."""
+    alpha: tuple[float, float] = (0.5, 4.0)
+    """Intensity at which half of it is reached."""
+    noise: tuple[float, float] = (0.05, 0.5)
+    """Added to the reach, px."""
+    theta: tuple[float, float] = (-0.5236, 0.5236)
+    """Direction, radians; 0 is right."""
+
+
+@struct.dataclass
+class Spawn:
+    """Spawn parameters, as an action gives them or as they are fixed."""
+
+    gamma: Any  # px
+    alpha: Any
+    noise: Any  # px
+    theta: Any = 0.0  # radians, 0 is right
+
+
+FIXED = {"directed": Spawn(0.5, 2.0, 0.1, 0.0), "isotropic": Spawn(5.0, 2.0, 0.5, 0.0)}
+"""Spawn parameters where the action is the `ratio` alone; the first are those of the original's
+first stage of training, in which no colony can arrive, the second those of its last version."""
+
+
+class Decision(NamedTuple):
+    """An action, read."""
+
+    deleted: jax.Array  # bool [C]
+    spawn: Spawn
+
+
+def names(form: str, spawning: str) -> tuple[str, ...]:
+    """What the continuous numbers of an action are called, in order."""
+    parameters = PARAMETERS[spawning]
+    return {
+        "global": ("delete_ratio", *parameters),
+        "ratio": ("delete_ratio",),
+        "nodes": parameters,
+    }[form]
+
+
+def box(form: str, spawning: str, bounds: Bounds) -> tuple[jax.Array, jax.Array]:
+    """`(low, high)` of those numbers, float32 `[P]` each."""
+    ends = [getattr(bounds, name) for name in names(form, spawning)]
+    low, high = (jnp.stack([jnp.asarray(end[i], jnp.float32) for end in ends]) for i in (0, 1))
+    return low, high
+
+
+def space(form: str, spawning: str, bounds: Bounds, capacity: int) -> spaces.Space:
+    """The actions of a form."""
+    low, high = box(form, spawning, bounds)
+    numbers = spaces.Box(low, high, low.shape, jnp.float32)
+    return spaces.Tuple((Choices(capacity), numbers)) if form == "nodes" else numbers
+
+
+class Choices(spaces.Discrete):
+    """For each of C slots to spawn, 0, or to be deleted, 1; int32 `[C]`."""
+
+    def __init__(self, capacity: int):
+        super().__init__(2)
+        self.shape = (capacity,)
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        return jax.random.randint(key, self.shape, 0, 2)
+
+    def contains(self, x: jax.Array) -> jax.Array:
+        return jnp.all((x == 0) | (x == 1))
+
+
+def read(
+    form: str, spawning: str, action: Any, colony: Colony, bounds: Bounds, fixed: Spawn
+) -> Decision:
+    """What an action asks for; numbers out of bounds count as the nearest within."""
+    if form == "nodes":
+        choice, numbers = action
+        deleted = choice == 1
+    else:
+        numbers = action
+    low, high = box(form, spawning, bounds)
+    given = dict(zip(names(form, spawning), jnp.clip(numbers, low, high), strict=True))
+    if form != "nodes":
+        count = rules.delete_count(given.pop("delete_ratio"), colony.num_nodes)
+        deleted = rules.leftmost(colony.x, rules.alive(colony), count)
+    return Decision(deleted, Spawn(**given) if given else fixed)

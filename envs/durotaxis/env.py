@@ -1,0 +1,328 @@
+"""Durotaxis as an environment: a colony that grows and dies its way up a gradient of stiffness."""
+
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import jraph
+import numpy as np
+from flax import struct
+from gymnax.environments import spaces
+
+from envs.base import Environment
+from envs.durotaxis import actions, marking, observation, rewards, rules, substrate
+from envs.durotaxis.actions import Bounds, Spawn
+from envs.durotaxis.features import Survey
+from envs.durotaxis.rewards import Ending, RewardSet, Step
+from envs.durotaxis.rules import Colony, Growth
+from envs.durotaxis.substrate import Law, Number, Ranges
+
+Ground = Literal["linear", "exponential", "random"]
+GROUNDS: tuple[str, ...] = get_args(Ground)
+OBSERVATIONS = ("full", "local")
+GOAL_SLACK = 0.5  # px; the margin that children are held to must not hang on rounding
+LEAST_WIDTH = 20  # px; below it the goal lies within a few steps of any founder
+
+
+@struct.dataclass
+class State:
+    """One colony in one episode; C slots, K components of the reward."""
+
+    colony: Colony
+    law: Law
+    time: jax.Array  # int32, steps since the start
+    left_moves: jax.Array  # int32, steps in a row that took the centroid to the left
+    milestones: jax.Array  # bool [4], see rewards.milestones_reached
+    marks: marking.Marks | tuple[()]  # where the rewards are those of the state machine
+    earned: jax.Array  # float32 [K], sums of the components in this episode
+
+
+@struct.dataclass
+class Params:
+    """The numbers of the experiment."""
+
+    law: Law
+    """Stiffness of the ground, where it is not random."""
+    weights: RewardSet
+    """Of the reward set that the environment was built with."""
+    spawn: Spawn
+    """Spawn parameters where the action is the ratio alone."""
+    field: Any = struct.field(default_factory=lambda: np.zeros((0, 0), np.float32))
+    """Measured stiffness [height, width] instead of the law; [0, 0]: none."""
+    ranges: Ranges = Ranges()
+    """Where random ground is drawn from."""
+    bounds: Bounds = Bounds()
+    """Of the numbers in an action."""
+    width: float = 600.0
+    """Of the ground, a whole number of px; the goal is its right edge."""
+    height: float = 400.0
+    """Of the ground, a whole number of px."""
+    critical_nodes: float = 50.0
+    """Above it rewards call a colony too large."""
+    threshold_nodes: float = 100.0
+    """Above it the episode ends."""
+    delay: float = 3.0
+    """Steps that a node must have been there before it can be marked for deletion."""
+    delta_intensity: float = 2.5
+    """What a child's ground must gain over its parent's to be called a success."""
+    left_moves_limit: int = 30
+    """Steps in a row that may take the centroid to the left; with the last the episode ends."""
+    max_steps_in_episode: int = 1000
+    """Steps after which an episode is truncated."""
+
+
+class Durotaxis(Environment):
+    """A colony of up to `capacity` nodes (C) that shall reach the right edge of its ground.
+
+    On every step some nodes are deleted and each of the others has one child, at a distance that
+    grows with the stiffness under its parent: `directed`, all in one direction, or `isotropic`,
+    anywhere around. Nodes never move.
+
+    * Action: see `envs.durotaxis.actions` for its three forms.
+    * Observation: a padded `jraph.GraphsTuple`, see `envs.durotaxis.observation`; `local` leaves
+      out what takes a look at all pairs of nodes (hull and centrality), which are then 0.
+    * Reward: the sum of the components of the set `rewards`, see `envs.durotaxis.rewards`; they
+      are in `info["components"]`, float32 `[K]`, in the order of `component_names`.
+    * End: too many nodes (`crowded`), none left (`empty`), the centroid going left for too long
+      (`retreated`), or a node at the right edge (`arrived`), which is success;
+      `info["outcome"]` says which, and how far the colony came.
+    * Ground: `linear` (m = 0.05 per px, b = 1), `exponential` (likewise), `random`, anew for every
+      episode; or any `Params.law` or measured `Params.field`.
+
+    Raises ValueError for what is unknown; for numbers in `Params` there is `check`.
+    """
+
+    def __init__(
+        self,
+        capacity: int = 128,
+        num_founders: int = 5,
+        ground: str = "linear",
+        spawning: str = "directed",
+        action: str = "global",
+        reward_set: str = "distance",
+        observation: str = "full",
+    ):
+        super().__init__()
+        known = {
+            "ground": (ground, GROUNDS),
+            "spawning": (spawning, actions.SPAWNINGS),
+            "action": (action, actions.FORMS),
+            "reward_set": (reward_set, tuple(rewards.SETS)),
+            "observation": (observation, OBSERVATIONS),
+        }
+        for name, (value, choices) in known.items():
+            if value not in choices:
+                raise ValueError(
+                    f"{name} {value!r} is unknown; expected one of {', '.join(choices)}"
+                )
+        if not 1 <= num_founders <= capacity:
+            raise ValueError(
+                f"num_founders is {num_founders}; expected 1 to {capacity}, the capacity"
+            )
+        self.capacity = capacity
+        self.num_founders = num_founders
+        self.ground = ground
+        self.spawning = spawning
+        self.action = action
+        self.reward_set = reward_set
+        self.observation = observation
+
+    def identity(self) -> dict[str, Any]:
+        """All but default parameters; law and exponential ground differ in numbers alone."""
+        shapes = {k: v for k, v in vars(self).items() if k != "default_params"}
+        return shapes | {"ground": self.ground == "random"}
+
+    @cached_property
+    def default_params(self) -> Params:  # pyright: ignore[reportIncompatibleVariableOverride]
+        law = Law(exponential=np.bool_(self.ground == "exponential"), slope=0.05, base=1.0)
+        return Params(
+            law=law,
+            weights=rewards.weights_of(self.reward_set),
+            spawn=actions.FIXED[self.spawning],
+        )
+
+    def check(self, params: Params) -> None:
+        """Raises ValueError, in one line, for numbers that do not fit; host code."""
+        substrate.check(params.law, params.width, params.height, params.field)
+        rewards.check(self.reward_set, params.weights)
+        if params.width < LEAST_WIDTH:
+            raise ValueError(f"width is {params.width:g}; expected at least {LEAST_WIDTH} px")
+        if not self.num_founders <= params.threshold_nodes <= self.capacity:
+            raise ValueError(
+                f"threshold_nodes is {params.threshold_nodes:g}; expected {self.num_founders}, the "
+                f"founders, to {self.capacity}, the capacity: raise the capacity with it"
+            )
+        for name in actions.names(self.action, self.spawning):
+            low, high = getattr(params.bounds, name)
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise ValueError(f"bounds of {name} are {low} and {high}; expected low below high")
+
+    def chances(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Only isotropic spawning leaves anything of a step to chance."""
+        return (key, key) if self.spawning == "directed" else tuple(jax.random.split(key))
+
+    def start(self, chance: jax.Array, params: Params) -> State:
+        place_key, law = chance, jax.tree.map(jnp.asarray, params.law)
+        if self.ground == "random":
+            place_key, law_key = jax.random.split(chance)
+            law = substrate.random_law(law_key, params.ranges)
+        size = params.width, params.height
+        zero = jnp.zeros((), jnp.int32)
+        return State(
+            colony=rules.founders(place_key, self.capacity, self.num_founders, *size),
+            law=jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype != bool else x, law),
+            time=zero,
+            left_moves=zero,
+            milestones=jnp.zeros(4, bool),
+            marks=marking.no_marks(self.capacity) if self.reward_set == "state_machine" else (),
+            earned=jnp.zeros(len(self.component_names)),
+        )
+
+    def transition(
+        self, chance: jax.Array, state: State, action: Any, params: Params
+    ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
+        growth = self.growth(chance, state, action, params)
+        left = mean_x(growth) < mean_x(state.colony)
+        left_moves = jnp.where(left & (growth.num_nodes > 0), state.left_moves + 1, 0)
+        ending = Ending(
+            crowded=growth.num_nodes > params.threshold_nodes,
+            empty=growth.num_nodes == 0,
+            retreated=left_moves >= params.left_moves_limit,
+            arrived=farthest(growth) >= goal(params.width),
+        )
+        step = self.step_of(state, growth, ending, params)
+        components = params.weights.components(step)
+        after = State(
+            colony=rules.close_ranks(growth, state.time + 1),
+            law=state.law,
+            time=state.time + 1,
+            left_moves=left_moves,
+            milestones=state.milestones | rewards.milestones_reached(growth, params.width),
+            marks=marking.inherit(step.marks, growth) if step.marks else (),
+            earned=state.earned + components,
+        )
+        terminated = ending.crowded | ending.empty | ending.retreated | ending.arrived
+        info = {"outcome": self.outcome(after, growth, ending, params), "components": components}
+        return after, jnp.sum(components), terminated, info
+
+    def growth(self, chance: jax.Array, state: State, action: Any, params: Params) -> Growth:
+        """What an action makes of the colony, before it closes ranks."""
+        colony, size = state.colony, (params.width, params.height)
+        decision = actions.read(
+            self.action, self.spawning, action, colony, params.bounds, params.spawn
+        )
+        spawn = decision.spawn
+        under = substrate.intensity(state.law, params.field, colony.x, colony.y, *size)
+        if self.spawning == "directed":
+            child = rules.directed(
+                colony, under, spawn.gamma, spawn.alpha, spawn.noise, spawn.theta, *size
+            )
+        else:
+            # one row for each of the three, or the compiler computes them one by one
+            normals = jax.random.normal(chance, (3, self.capacity)).T
+            child = rules.isotropic(
+                normals, colony, under, spawn.gamma, spawn.alpha, spawn.noise, *size
+            )
+        return rules.grow(colony, decision.deleted, *child)
+
+    def step_of(self, state: State, growth: Growth, ending: Ending, params: Params) -> Step:
+        """What the rewards look at."""
+        marks = state.marks
+        if isinstance(marks, marking.Marks):
+            x, y = state.colony.x, state.colony.y
+            under = substrate.intensity(state.law, params.field, x, y, params.width, params.height)
+            marks = marking.marked(marks, state.colony, under, state.time, params.critical_nodes)
+        return Step(
+            growth=growth,
+            law=state.law,
+            field=params.field,
+            width=params.width,
+            height=params.height,
+            time=state.time,
+            critical_nodes=params.critical_nodes,
+            delay=params.delay,
+            delta_intensity=params.delta_intensity,
+            max_steps=params.max_steps_in_episode,
+            milestones=state.milestones,
+            ending=ending,
+            marks=marks,
+        )
+
+    def outcome(
+        self, after: State, growth: Growth, ending: Ending, params: Params
+    ) -> dict[str, jax.Array]:
+        """The episode so far: how it ended, if it did; where the colony is; what it earned."""
+        earned = dict(zip(self.component_names, after.earned, strict=True))
+        return {
+            **ending._asdict(),
+            "num_nodes": growth.num_nodes,
+            "progress": jnp.minimum(jnp.maximum(farthest(growth), 0) / goal(params.width), 1.0),
+            **{f"reward_{name}": value for name, value in earned.items()},
+        }
+
+    def survey(self, state: State, params: Params) -> Survey:
+        return observation.survey(state.colony, self.is_full)
+
+    def first_survey(self, state: State, params: Params) -> Survey:
+        return observation.first_survey(state.colony, self.num_founders, self.is_full)
+
+    def describe(self, state: State, survey: Survey, params: Params) -> jraph.GraphsTuple:
+        size = params.width, params.height
+        return observation.describe(
+            state.colony, survey, state.time, state.law, params.field, *size, self.is_full
+        )
+
+    @property
+    def is_full(self) -> bool:
+        return self.observation == "full"
+
+    @property
+    def component_names(self) -> tuple[str, ...]:
+        """Of the K components of the reward."""
+        return rewards.SETS[self.reward_set].NAMES
+
+    @property
+    def name(self) -> str:
+        return "Durotaxis-v0"
+
+    @property
+    def num_actions(self) -> int:
+        """Continuous numbers in an action."""
+        return len(actions.names(self.action, self.spawning))
+
+    def action_space(self, params: Params | None = None) -> spaces.Space:  # pyright: ignore
+        bounds = (params or self.default_params).bounds
+        return actions.space(self.action, self.spawning, bounds, self.capacity)
+
+    def observation_space(self, params: Params | None = None) -> spaces.Dict:
+        """Numbers of any size, as a field may be of any stiffness."""
+        shapes = observation.shapes(self.capacity)
+        return spaces.Dict(
+            {
+                name: spaces.Box(-jnp.inf, jnp.inf, leaf.shape, leaf.dtype)
+                if jnp.issubdtype(leaf.dtype, jnp.inexact)
+                else spaces.Box(0, self.capacity + 1, leaf.shape, leaf.dtype)
+                for name, leaf in shapes._asdict().items()
+            }
+        )
+
+
+def goal(width: Number) -> jax.Array:
+    """Where a colony has arrived, px."""
+    return width - rules.margin(width) - GOAL_SLACK
+
+
+def farthest(growth: Growth) -> jax.Array:
+    """The largest x of survivors and children, px; -inf without any."""
+    x = jnp.maximum(growth.before.x, growth.child_x)
+    return jnp.max(jnp.where(growth.survives, x, -jnp.inf))
+
+
+def mean_x(colony: Colony | Growth) -> jax.Array:
+    """x of the centroid, px; 0 without nodes."""
+    if isinstance(colony, Growth):
+        x, mask = (colony.before.x + colony.child_x) / 2, colony.survives
+    else:
+        x, mask = colony.x, rules.alive(colony)
+    return jnp.sum(jnp.where(mask, x, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
