@@ -88,6 +88,40 @@ def masked(logits: jax.Array, allowed: jax.Array) -> Categorical:
 
 
 @struct.dataclass
+class PerNode:
+    """A Categorical for every node of a graph, independent of each other; int32 `[..., C]`.
+
+    Only live nodes count in sums; the others always take action 0, and their logits may be
+    anything, nan too.
+    """
+
+    logits: jax.Array  # [..., C, A]; need not be normalised
+    live: jax.Array  # bool [..., C]; where `kl` compares two, this one's
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        return jnp.where(self.live, self._each().sample(key), 0)
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        return self._sum(self._each().log_prob(action))
+
+    def entropy(self) -> jax.Array:
+        return self._sum(self._each().entropy())
+
+    def kl(self, other: Self) -> jax.Array:
+        return self._sum(self._each().kl(other._each()))
+
+    def mode(self) -> jax.Array:
+        return jnp.where(self.live, self._each().mode(), 0)
+
+    def _each(self) -> Categorical:
+        """`[..., C]`; the dead ones uniform."""
+        return Categorical(jnp.where(self.live[..., None], self.logits, 0.0))
+
+    def _sum(self, of_each: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.where(self.live, of_each, 0.0), axis=-1)
+
+
+@struct.dataclass
 class Normal:
     """Independent normal coordinates; actions are `[..., D]`."""
 

@@ -1,5 +1,7 @@
 """Distributions against explicit sums, numerical integration and the frequencies of samples."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrl.distributions import Categorical, Joint, Normal, Squashed, masked
+from jaxrl.distributions import Categorical, Joint, Normal, PerNode, Squashed, masked
 
 INF = np.inf
 # The bounds of a chi-square or Kolmogorov-Smirnov test on a fixed key: it fails or it does not.
@@ -156,6 +158,61 @@ def test_a_row_where_nothing_is_allowed_stays_finite():
 def test_the_gradient_of_log_prob_is_one_hot_minus_p():
     gradient = jax.grad(lambda x: Categorical(x).log_prob(jnp.array(2)))(LOGITS[0])
     np.testing.assert_allclose(gradient, np.eye(4)[2] - probabilities(LOGITS[0]), atol=1e-6)
+
+
+# --- PerNode
+
+LIVE = jnp.array([[True, True, True], [True, False, True], [False, False, False]])
+NODES = jnp.stack([LOGITS[:, :3], OTHER[:, :3], LOGITS[:, 1:]])  # [3 graphs, 3 nodes, 3 actions]
+NODES_2 = jnp.stack([OTHER[:, 1:], LOGITS[:, :3], OTHER[:, :3]])
+
+
+def test_per_node_against_the_sum_over_all_actions_of_all_nodes():
+    policy, other = PerNode(NODES, LIVE), PerNode(NODES_2, LIVE)
+    p, q = probabilities(NODES), probabilities(NODES_2)
+    entropy, kl = policy.entropy(), policy.kl(other)
+    actions = list(itertools.product(range(3), repeat=3))
+    every = jnp.broadcast_to(jnp.array(actions)[:, None], (27, 3, 3))
+    log_prob = log_probs(policy, every)  # [27, graphs]
+    for i, live in enumerate(np.asarray(LIVE)):
+        nodes = np.flatnonzero(live)
+        log_p, log_q = (
+            np.array([sum(np.log(x[i, n, a[n]]) for n in nodes) for a in actions]) for x in (p, q)
+        )
+        np.testing.assert_allclose(log_prob[:, i], log_p, rtol=1e-4, atol=1e-6)
+        share = np.exp(log_p) / 3.0 ** (3 - len(nodes))  # a dead node's action says nothing
+        np.testing.assert_allclose(share.sum(), 1, rtol=1e-6)
+        np.testing.assert_allclose(entropy[i], -np.sum(share * log_p), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(kl[i], np.sum(share * (log_p - log_q)), rtol=1e-4, atol=1e-6)
+
+
+def test_per_node_samples_live_nodes_independently_and_leaves_the_dead_at_0():
+    logits = jnp.array([[0.0, 1.0], [-5.0, 90.0], [0.5, 0.0]])
+    policy = PerNode(logits, jnp.array([True, False, True]))
+    action = np.asarray(samples(policy, jax.random.key(13), 20_000))
+    assert action.dtype == np.int32
+    assert not np.any(action[:, 1])
+    first, last = (probabilities(logits[i]) for i in (0, 2))
+    counts = np.bincount(action @ [2, 0, 1], minlength=4)
+    expected = np.outer(first, last).ravel() * 20_000
+    assert scipy.stats.chisquare(counts, expected).pvalue > UNLIKELY
+    assert policy.mode().tolist() == [1, 0, 0]
+
+
+def test_dead_nodes_may_hold_anything():
+    live = jnp.array([True, False, False])
+    logits = jnp.array([[0.5, -1.0], [np.nan, 0.0], [-INF, INF]])
+    action = jnp.array([1, -7, 99])
+
+    def measures(logits, live, action):
+        policy = PerNode(logits, live)
+        return policy.log_prob(action) + policy.entropy() + policy.kl(PerNode(2 * logits, live))
+
+    alone = jax.value_and_grad(measures)(logits[:1], live[:1], action[:1])
+    value, gradient = jax.value_and_grad(measures)(logits, live, action)
+    np.testing.assert_allclose(value, alone[0], rtol=1e-6)
+    np.testing.assert_allclose(gradient, np.pad(alone[1], ((0, 2), (0, 0))), rtol=1e-6)
+    assert PerNode(logits, live & False).log_prob(action) == 0
 
 
 # --- Normal
@@ -370,6 +427,7 @@ def test_joint_refuses_parts_of_different_batches():
 ALL = {
     "categorical": lambda: Categorical(LOGITS[:2]),
     "masked": lambda: masked(LOGITS[:2], LOGITS[:2] > -2),
+    "per node": lambda: PerNode(NODES[:2], LIVE[:2]),
     "normal": lambda: joint().parts[1],
     "squashed": lambda: joint().parts[2],
     "joint": joint,
