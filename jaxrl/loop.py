@@ -104,8 +104,9 @@ def environment_step(
         env.step, in_axes=(0, 0, 0, None)
     )(jax.random.split(env_key, num_envs), state.env, action, env_params)
     reward = jnp.asarray(reward, jnp.float32)
+    earned = info.get("components", reward)  # [N, K], or [N]
     transition = Transition(
-        state.obs, action, reward, info["final_observation"], terminated, truncated, extras
+        state.obs, action, earned, info["final_observation"], terminated, truncated, extras
     )
     done = terminated | truncated
     episode = EpisodeTotals(state.episode.reward + reward, state.episode.length + 1)

@@ -24,6 +24,8 @@ class Environment(Protocol):
     really followed. It holds that on every step, so that the structure of `info` never changes.
     `info["outcome"]`, where an environment has it, is a flat dict of scalars that describe the
     episode so far (a score, say); the loop averages them over finished episodes.
+    `info["components"]`, where an environment has it, is the reward in K parts, `[K]`; their sum is
+    the reward.
     """
 
     def reset(self, key: jax.Array, params: PyTree) -> tuple[Observation, PyTree]: ...
@@ -38,7 +40,7 @@ class Transition(NamedTuple):
 
     obs: Observation
     action: Action
-    reward: jax.Array  # float32
+    reward: jax.Array  # float32; with a last axis K where the environment tells its components
     next_obs: Observation  # what really followed `action`, never the reset observation
     terminated: jax.Array  # bool; the episode ended for good: the future is worth nothing
     truncated: jax.Array  # bool; the clock ended it: the future is worth V(next_obs)

@@ -1,7 +1,8 @@
 """Proximal policy optimisation (Schulman et al. 2017), for discrete and continuous actions.
 
 The network maps an observation to `(policy, value)`: a distribution of `jaxrl.distributions` and
-V(obs). One loss trains both, entropy included.
+V(obs). One loss trains both, entropy included. Where the environment tells the K components of its
+reward, a network with K values learns one for each; their advantages add up.
 """
 
 from dataclasses import replace
@@ -32,6 +33,8 @@ class Config:
     """ε: how far the probability ratio may move before its gradient stops."""
     value_weight: float = 0.5
     """Weight of the critic's loss."""
+    component_weights: tuple[float, ...] | None = None
+    """Weights of the K components of the reward, in their advantages and values; None: all 1."""
     entropy_weight: float = 0.01
     """Weight of the entropy bonus at the start."""
     max_grad_norm: float = 0.5
@@ -56,7 +59,7 @@ class Extras(NamedTuple):
     """What acting knows and learning needs."""
 
     log_prob: jax.Array  # [] of the action taken
-    value: jax.Array  # [] V(obs)
+    value: jax.Array  # [] V(obs), or [K] of each component of the reward
 
 
 class Batch(NamedTuple):
@@ -66,7 +69,7 @@ class Batch(NamedTuple):
     action: PyTree
     log_prob: jax.Array
     advantage: jax.Array
-    target: jax.Array
+    target: jax.Array  # [B] or [B, K]
 
 
 def make(network: Any, config: Config, greedy: bool = False) -> Agent:
@@ -130,7 +133,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
     """Advantages and critic targets of a rollout `[T, N]`, flattened to `[T * N]`."""
-    size = rollout.reward.size
+    size = rollout.terminated.size
     if size % config.minibatches:
         raise ValueError(
             f"a rollout of {size} transitions cannot be split into {config.minibatches} equal "
@@ -138,19 +141,39 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
         )
     value = rollout.extras.value
     next_value = returns.successor_values(lambda obs: network.apply(params, obs)[1], rollout, value)
+    reward = rollout.reward  # [T, N] or [T, N, K]
+    if reward.ndim > value.ndim:  # one value of all components
+        reward = jnp.sum(reward, axis=-1)
+    each = lambda ended: jnp.broadcast_to(
+        ended.reshape(ended.shape + (1,) * (reward.ndim - ended.ndim)), reward.shape
+    )
     advantage = returns.gae(
-        rollout.reward,
+        reward,
         value,
         next_value,
-        rollout.terminated,
-        rollout.truncated,
+        each(rollout.terminated),
+        each(rollout.truncated),
         config.discount,
         config.gae_lambda,
     )
-    batch = Batch(
-        rollout.obs, rollout.action, rollout.extras.log_prob, advantage, advantage + value
-    )
+    target = advantage + value
+    if reward.ndim > rollout.terminated.ndim:
+        advantage = jnp.sum(advantage * weights_of(config, reward.shape[-1]), axis=-1)
+    batch = Batch(rollout.obs, rollout.action, rollout.extras.log_prob, advantage, target)
     return jax.tree.map(lambda x: x.reshape(size, *x.shape[2:]), batch)
+
+
+def weights_of(config: Config, num_components: int) -> jax.Array:
+    """`[1, 1, K]`. Raises ValueError, when traced, unless there is a weight for each component."""
+    weights = config.component_weights
+    if weights is None:
+        return jnp.ones((1, 1, num_components))
+    if len(weights) != num_components:
+        raise ValueError(
+            f"{len(weights)} component_weights for {num_components} components of the reward: "
+            "give one each, or none"
+        )
+    return jnp.stack([jnp.asarray(w, jnp.float32) for w in weights])[None, None, :]
 
 
 class Learning(NamedTuple):
@@ -186,7 +209,7 @@ def loss(
     log_ratio = policy.log_prob(batch.action) - batch.log_prob
     ratio = jnp.exp(log_ratio)
     objective = jnp.mean(clipped_objective(ratio, standardise(batch.advantage), config.clip))
-    value_loss = jnp.mean(optax.l2_loss(value, batch.target))
+    value_loss = jnp.mean(squared_error(value, batch.target, config))
     entropy = jnp.mean(policy.entropy())
     total = -objective + config.value_weight * value_loss - config.entropy_weight * entropy
     return total, {
@@ -197,6 +220,14 @@ def loss(
         "kl": jnp.mean(ratio - 1.0 - log_ratio),
         "clip_fraction": jnp.mean((jnp.abs(ratio - 1.0) > config.clip).astype(jnp.float32)),
     }
+
+
+def squared_error(value: jax.Array, target: jax.Array, config: Config) -> jax.Array:
+    """Half the squared error `[B]`; of K values `[B, K]` the weighted sum."""
+    error = optax.l2_loss(value, target)
+    if error.ndim == 1:
+        return error
+    return jnp.sum(error * weights_of(config, error.shape[-1])[0], axis=-1)
 
 
 def clipped_objective(ratio: jax.Array, advantage: jax.Array, clip: float | jax.Array) -> jax.Array:
