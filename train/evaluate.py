@@ -1,4 +1,7 @@
-"""`python -m train.evaluate RUN`: how good the agents of a finished or running run are."""
+"""`python -m train.evaluate RUN`: how good the agents of a finished or running run are.
+
+Some runs have flags of their own: `python -m train.evaluate RUN --help` tells.
+"""
 
 import sys
 from dataclasses import dataclass
@@ -31,6 +34,11 @@ class Options:
 
 def main(arguments: list[str]) -> int:
     def evaluate() -> None:
+        entry = runs.entry_named(arguments)
+        if own := getattr(entry, "evaluation", None):
+            options = parse_flags("python -m train.evaluate", own.Options, arguments)
+            Console().print(own.evaluate(runs.load(options.run), options))
+            return
         options = parse_flags("python -m train.evaluate", Options, arguments)
         if options.games is not None and options.games < 1:
             raise UsageError(f"--games is {options.games}; expected at least 1")

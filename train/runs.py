@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -15,13 +16,19 @@ from train.config import rebuild
 from train.errors import UsageError
 from train.scores import agents_of
 
-ENTRY_POINTS = ("snake", "allo")
+ENTRY_POINTS = ("snake", "allo", "durotaxis")
 """Modules of `train` that start runs. Each has
 
 PRESETS                  `{name: config}`, as `command.main` takes it
 make_training(config)    a `settings.Training`; raises ValueError for what does not fit together
 draw(run, games, key)    writes the pictures of a `Run` and returns their paths; those that show
                          games choose among so many, whose root of random numbers is `key`
+
+and, where the usual evaluation does not do,
+
+evaluation               a module with `Options`, a dataclass of the flags of `train.evaluate`, the
+                         run among them, and `evaluate(run, options)`, which writes what it finds
+                         and returns the table to print
 """
 
 
@@ -43,9 +50,7 @@ def load(directory: str | Path) -> Run:
     """The newest whole checkpoint of a run. Raises UsageError if there is none."""
     directory = Path(directory)
     saved = records.read_config(directory)
-    if saved["name"] not in ENTRY_POINTS:
-        raise UsageError(f"{directory} is a run of {saved['name']}, which is unknown here")
-    entry = importlib.import_module(f"train.{saved['name']}")
+    entry = _entry(directory, saved["name"])
     if saved["preset"] not in entry.PRESETS:
         raise UsageError(f"{directory} has the preset {saved['preset']}, which is unknown here")
     config = rebuild(entry.PRESETS[saved["preset"]], saved["config"])
@@ -57,6 +62,24 @@ def load(directory: str | Path) -> Run:
     except (ValueError, checkpoint.CheckpointError) as error:
         raise UsageError(" ".join(str(error).split())) from error
     return Run(directory, entry, config, updates, agents_of(state.agent, config.run.num_seeds))
+
+
+def entry_named(arguments: Sequence[str]) -> ModuleType | None:
+    """The module that started the first run directory among a command's arguments, if any is one.
+
+    It may have flags of its own, so that it is needed before they can be read.
+    """
+    for argument in arguments:
+        if not argument.startswith("-") and (Path(argument) / "config.yaml").is_file():
+            return _entry(Path(argument), records.read_config(argument)["name"])
+    return None
+
+
+def _entry(directory: Path, name: str) -> ModuleType:
+    """The module `train.NAME` that started the run there."""
+    if name not in ENTRY_POINTS:
+        raise UsageError(f"{directory} is a run of {name}, which is unknown here")
+    return importlib.import_module(f"train.{name}")
 
 
 def with_evaluation(config: Any, **changes: Any) -> Any:

@@ -1,0 +1,149 @@
+"""What stands behind a colony in every picture: the ground, its goal, a close-up's place, a legend.
+
+Two views lie side by side: the whole ground, and a close-up that follows the colony.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from PIL import Image, ImageDraw
+
+from envs.durotaxis import substrate, symbols
+from envs.durotaxis.env import goal
+from envs.durotaxis.substrate import Law
+from envs.durotaxis.symbols import FINE, INK, WHITE
+
+WIDEST, HIGHEST, CLOSE_UP = 630, 420, 420  # pixels: sides of the ground, side of the close-up
+STRIP, LEGEND, GAP = 44, 46, 12  # pixels above the views, below, around
+LEVELS = 96  # colours of the ground
+LOGARITHMIC = 50.0  # from this ratio of stiffest to softest on, colours go by the logarithm
+FRAME = (35, 49, 64)
+VIRIDIS = np.array(  # by S. van der Walt and N. Smith (2015), public domain; 17 of its 256 colours
+    [
+        *[(68, 1, 84), (72, 24, 106), (71, 45, 123), (66, 64, 134), (59, 82, 139)],
+        *[(51, 99, 141), (44, 114, 142), (38, 130, 142), (33, 145, 140), (31, 160, 136)],
+        *[(40, 174, 128), (63, 188, 115), (94, 201, 98), (132, 212, 75), (173, 220, 48)],
+        *[(216, 226, 25), (253, 231, 37)],
+    ],
+    np.float64,
+)
+
+
+class View(NamedTuple):
+    """Some of the ground in a box of a picture."""
+
+    box: tuple[int, int, int, int]  # left, top, right, bottom, pixels
+    scale: float  # pixels per px of the ground
+    x: float  # px at the left side
+    y: float  # px at the top
+
+    def place(self, points: np.ndarray) -> np.ndarray:
+        """Where points of the ground `[..., 2]`, px, lie in the picture, pixels."""
+        return (points - (self.x, self.y)) * self.scale + self.box[:2]
+
+
+class Scene(NamedTuple):
+    """The ground as it is drawn behind every position of an episode."""
+
+    image: Image.Image  # all but the colony, the close-up and the words above
+    ground: Image.Image  # a pixel for each px
+    whole: View
+    reach: float  # px that the close-up shows across
+    goal: float  # px
+
+    def close_up(self, x: float, y: float) -> View:
+        """The close-up around a point, px."""
+        right, top = self.image.width - GAP, STRIP
+        box = (right - CLOSE_UP, top, right, top + CLOSE_UP)
+        scale = CLOSE_UP / self.reach
+        return View(box, scale, x - self.reach / 2, y - self.reach / 2)
+
+
+def ground(law: Law, field: np.ndarray, width: float, height: float) -> np.ndarray:
+    """The stiffness of every cell of the ground, float32 `[H, W]`; see `substrate`."""
+    x, y = np.meshgrid(np.arange(int(width)), np.arange(int(height)))
+    x, y = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
+    found = jax.jit(substrate.intensity)(law, jnp.asarray(field), x, y, width, height)
+    return np.asarray(found)
+
+
+def make_scene(stiffness: np.ndarray, reach: float) -> Scene:
+    """The scene on ground of `stiffness` `[H, W]`; the close-up shows `reach` px across."""
+    height, width = stiffness.shape
+    scale = min(WIDEST / width, HIGHEST / height)
+    size = round(width * scale), round(height * scale)
+    across, left = WIDEST + CLOSE_UP + 3 * GAP, GAP + (WIDEST - size[0]) // 2
+    top = STRIP + (HIGHEST - size[1]) // 2
+    image = Image.new("RGB", (across, STRIP + HIGHEST + LEGEND), FRAME)
+    levels, is_log = shades(stiffness)
+    cells = Image.fromarray(viridis(levels))
+    image.paste(cells.resize(size, Image.Resampling.NEAREST), (left, top))
+    whole = View((left, top, left + size[0], top + size[1]), scale, 0.0, 0.0)
+    scene = Scene(image, cells, whole, reach, float(goal(jnp.float32(width))))
+    draw_goal(image, whole, scene.goal, height)
+    _draw_legend(image, stiffness, is_log)
+    return scene
+
+
+def draw_goal(image: Image.Image, view: View, x: float, height: float) -> None:
+    """A dashed line where the goal `x` lies, along what is seen of the `height` (px)."""
+    pen, ends = ImageDraw.Draw(image), view.place(np.array([(x, 0.0), (x, height)]))
+    top, bottom = np.clip(ends[:, 1], view.box[1], view.box[3])
+    for y in np.arange(top, bottom, 12):
+        for colour, breadth in ((INK, 5), (WHITE, 2)):
+            pen.line((ends[0, 0], y, ends[0, 0], min(y + 7, bottom)), colour, breadth)
+
+
+def shades(stiffness: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The ground from 0, softest, to 1, stiffest, and whether by the logarithm."""
+    low, high = float(stiffness.min()), float(stiffness.max())
+    is_log = low > 0 and high / low > LOGARITHMIC
+    values = np.log(stiffness) if is_log else stiffness
+    low, high = float(values.min()), float(values.max())
+    return (values - low) / ((high - low) or 1.0), is_log
+
+
+def viridis(shade: np.ndarray) -> np.ndarray:
+    """Colours for numbers from 0 to 1: uint8 `[..., 3]`, in `LEVELS` steps."""
+    shade = np.round(np.asarray(shade) * (LEVELS - 1)) / (LEVELS - 1)
+    knots = np.linspace(0, 1, len(VIRIDIS))
+    return np.stack([np.interp(shade, knots, c) for c in VIRIDIS.T], -1).round().astype(np.uint8)
+
+
+def _draw_legend(image: Image.Image, stiffness: np.ndarray, is_log: bool) -> None:
+    """The colour bar to the left, what the symbols mean to the right."""
+    pen, y, font = ImageDraw.Draw(image), image.height - LEGEND // 2, symbols.font(16)
+    write = lambda x, text: pen.text((x, y), text, WHITE, font, anchor="lm")
+    x = GAP
+    for text in ("stiffness", f"{stiffness.min():.3g}"):
+        write(x, text)
+        x += int(font.getlength(text)) + 8
+    bar = viridis(np.linspace(0, 1, 150))[None].repeat(14, 0)
+    image.paste(Image.fromarray(bar), (x, y - 7))
+    write(x + 158, f"{stiffness.max():.3g}" + " (log scale)" * is_log)
+    x = image.width - GAP
+    for text in ("goal", "hull", "centroid", "to be deleted", "new", "node"):
+        x -= int(font.getlength(text))
+        write(x, text)
+        x -= 16
+        _draw_sign(image, text, x, y)
+        x -= 26
+
+
+def _draw_sign(image: Image.Image, name: str, x: int, y: int) -> None:
+    """One symbol of the legend, drawn as it is in the pictures."""
+    box = (x - 10, y - 10, x + 10, y + 10)
+    patch, pen = symbols.refined(image.crop(box))
+    centre = np.full(2, 10.0 * FINE)
+    if name == "goal":
+        for top in (2, 11):
+            pen.line((centre[0], top * FINE, centre[0], (top + 6) * FINE), WHITE, 2 * FINE)
+    elif name == "hull":
+        symbols.draw_dashes(pen, centre + FINE * np.array([(-9, 0), (9, 0)]))
+    elif name == "centroid":
+        symbols.draw_star(pen, centre, 9.0 * FINE)
+    else:
+        symbols.draw_node(pen, centre, 6.0 * FINE, name == "new", name == "to be deleted")
+    image.paste(symbols.reduced(patch), box[:2])
