@@ -160,15 +160,16 @@ def rayleigh_ritz(energy: jax.Array, gram: jax.Array) -> tuple[jax.Array, jax.Ar
     return turn * jnp.where(jnp.diag(turn) < 0, -1.0, 1.0)[None, :], values
 
 
-def eigenvector_errors(residual: jax.Array, values: jax.Array) -> jax.Array:
+def eigenvector_errors(residual: jax.Array, values: jax.Array, is_whole: bool = False) -> jax.Array:
     """By which angles Ritz vectors may miss the eigenvectors, `[d]`, to first order, in radians.
 
     `residual` `[d]` is |L u - λ u| for u of length 1, `values` `[d]` the Ritz values λ, ascending.
     What a vector misses lies beyond the span of all d, where eigenvalues are at least about the
     last one: an angle of residual over gap, which therefore means little for the last few. Within
-    the span two of them can only mix by way of what both miss (Parlett 1998, chapter 11).
+    the span two of them can only mix by way of what both miss (Parlett 1998, chapter 11). Where
+    the span should be all there is (`is_whole`), the last one is no such bound, but `LARGEST`.
     """
-    beyond = jnp.maximum(values[-1] - values, SMALLEST_GAP)
+    beyond = jnp.maximum((LARGEST if is_whole else values[-1]) - values, SMALLEST_GAP)
     apart = jnp.abs(values[:, None] - values[None, :])
     others = jnp.where(jnp.eye(len(values), dtype=bool), jnp.inf, jnp.maximum(apart, SMALLEST_GAP))
     mixed = residual[:, None] * residual[None, :] / (others * beyond[:, None])

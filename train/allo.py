@@ -62,7 +62,7 @@ def make_training(config: Config) -> settings.Training:
             allo.features(network, agent_config, learner), state.env
         )
         metrics["eigenvalues"] = allo.eigenvalues(agent_config, learner)
-        metrics["settled"] = allo.is_settled(learner).astype(jnp.float32)
+        metrics["settled"] = allo.is_settled(agent_config, learner).astype(jnp.float32)
         updates = state.updates + 1
         if config.permute_every:
             due = updates % (config.permute_every // agent_config.steps_per_update) == 0

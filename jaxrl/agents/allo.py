@@ -10,7 +10,6 @@ expectations, orthogonalised steps (Muon, Jordan et al. 2024) and turns of the l
 best eigenpairs within the span of the features (Rayleigh-Ritz), with spare features to turn with.
 """
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -23,6 +22,8 @@ from jaxrl import checks, pair_replay, pairs, spectral
 from jaxrl.networks import encoder
 from jaxrl.spectral import Method, Moments, Multipliers
 from jaxrl.types import Agent, Metrics, PyTree, Transition
+
+NEVER = 2**31 - 1
 
 
 @struct.dataclass
@@ -53,8 +54,8 @@ class Config:
     schedule: Literal["measured", "budget", "constant"] = struct.field(
         pytree_node=False, default="measured"
     )
-    """When the step size falls to 0 along a cosine: as soon as the turns find that eigenvectors err
-    by less than `found_within`, but not later than half-way; all along the budget; or never."""
+    """How the step size falls to 0: budget, along a cosine over the budget; measured, also faster
+    once the turns find that eigenvectors err by less than `found_within`; constant, not at all."""
     found_within: float = 0.3
     """Angle between learned and exact eigenvectors, as the residual bounds it, in radians."""
     fall_steps: int = 500
@@ -90,20 +91,13 @@ class Law(NamedTuple):
     weight: jax.Array  # [S] ρ
 
 
-class Fall(NamedTuple):
-    """The gradient steps between which the step size falls to 0."""
-
-    start: jax.Array
-    end: jax.Array
-
-
 class Learner(NamedTuple):
     """What learning changes."""
 
     params: PyTree
     opt_state: PyTree
     multipliers: Multipliers
-    fall: Fall
+    found_at: jax.Array  # int32; the step after which eigenvectors were found, NEVER before
     steps: jax.Array  # int32; gradient steps so far
 
 
@@ -149,7 +143,7 @@ def make(
             params,
             make_optimizer(config).init(params),
             first_multipliers(config, num_states),
-            first_fall(config),
+            jnp.asarray(NEVER, jnp.int32),
             jnp.zeros((), jnp.int32),
         )
         if config.expectation == "exact":
@@ -199,8 +193,8 @@ def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[S
             metrics["angle"] = jnp.max(error[: config.num_features])
             if config.schedule == "measured":
                 found = metrics["angle"] < config.found_within
-                fall = hastened(config, learner.fall, learner.steps, found)
-                learner = learner._replace(fall=fall)
+                at = jnp.where(found, learner.steps, NEVER)
+                learner = learner._replace(found_at=jnp.minimum(learner.found_at, at))
         return (learner, key), metrics
 
     stretches = config.steps_per_update // between
@@ -225,7 +219,7 @@ def gradient_step(
 
     (value, (moments, mask)), grads = jax.value_and_grad(objective, has_aux=True)(learner.params)
     changes, opt_state = optimizer.update(grads, learner.opt_state, learner.params)
-    size = step_size(config, learner.fall, learner.steps)
+    size = step_size(config, learner.steps, learner.found_at)
     params = jax.tree.map(lambda p, change: p + size * change, learner.params, changes)
     multipliers = ascended(config, learner.multipliers, moments, mask)
     metrics = {
@@ -235,7 +229,7 @@ def gradient_step(
         "barrier": multipliers.barrier,
         "grad_norm": optax.tree.norm(grads),
     }
-    learner = Learner(params, opt_state, multipliers, learner.fall, learner.steps + 1)
+    learner = Learner(params, opt_state, multipliers, learner.found_at, learner.steps + 1)
     return learner, metrics
 
 
@@ -305,7 +299,9 @@ def turned(
         energy, gram = spectral.product(u.T, slope), spectral.product((u * weight).T, u)
         turn, values = spectral.rayleigh_ritz(energy, gram)
         miss = spectral.product(slope / weight, turn) - values[None, :] * spectral.product(u, turn)
-        error = spectral.eigenvector_errors(jnp.sqrt(jnp.sum(weight * miss**2, axis=0)), values)
+        residual = jnp.sqrt(jnp.sum(weight * miss**2, axis=0))
+        is_whole = len(values) == len(u)  # nothing lies beyond the span of as many features
+        error = spectral.eigenvector_errors(residual, values, is_whole)
     else:
         first, second = pair_replay.sample_pairs(
             state.walk, key, config.turn_pairs, config.discount
@@ -321,29 +317,21 @@ def turned(
     return learner._replace(params=params, opt_state=opt_state, multipliers=multipliers), error
 
 
-def first_fall(config: Config) -> Fall:
-    """Half-way at the latest, so that features nobody found to be good have time to settle, too."""
-    start = {"measured": config.gradient_steps // 2, "budget": 0, "constant": 2**31 - 1}
-    first = jnp.asarray(start[config.schedule], jnp.int32)
-    return Fall(first, jnp.maximum(first, config.gradient_steps).astype(jnp.int32))
-
-
-def hastened(config: Config, fall: Fall, steps: jax.Array, found: jax.Array) -> Fall:
-    """The fall, beginning now where the features are `found` and it has not begun yet."""
-    begins = found & (steps < fall.start)
-    end = jnp.minimum(steps + config.fall_steps, fall.end)
-    return Fall(jnp.where(begins, steps, fall.start), jnp.where(begins, end, fall.end))
-
-
-def step_size(config: Config, fall: Fall, steps: jax.Array) -> jax.Array:
+def step_size(config: Config, steps: jax.Array, found_at: jax.Array) -> jax.Array:
     """Of the next gradient step, after `steps` of them."""
-    done = jnp.clip((steps - fall.start) / jnp.maximum(fall.end - fall.start, 1), 0.0, 1.0)
-    return config.learning_rate * (1 + jnp.cos(jnp.pi * done)) / 2
+    if config.schedule == "constant":
+        return jnp.asarray(config.learning_rate)
+    fallen = lambda share: (1 + jnp.cos(jnp.pi * jnp.clip(share, 0.0, 1.0))) / 2
+    since = jnp.maximum(steps, found_at) - found_at
+    over_budget = fallen(steps / config.gradient_steps)
+    return config.learning_rate * over_budget * fallen(since / config.fall_steps)
 
 
-def is_settled(state: State) -> jax.Array:
+def is_settled(config: Config, state: State) -> jax.Array:
     """Whether the step size has fallen to 0, so that nothing more would be learned."""
-    return state.learner.steps >= state.learner.fall.end
+    steps, found_at = state.learner.steps, state.learner.found_at
+    last = jnp.minimum(found_at, config.gradient_steps - config.fall_steps) + config.fall_steps
+    return steps >= last
 
 
 def eigenvalues(config: Config, state: State) -> jax.Array:
@@ -400,8 +388,7 @@ def first_multipliers(config: Config, num_states: int) -> Multipliers:
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:
     """Muon or Adam with a step size of 1."""
-    make: dict[str, Callable] = {"muon": contrib.muon, "adam": optax.adam}
-    return make[config.optimizer](1.0)
+    return contrib.muon(1.0) if config.optimizer == "muon" else optax.adam(1.0)
 
 
 def check_config(config: Config, num_states: int = 0) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import chex
@@ -399,23 +400,22 @@ def test_a_policy_of_chance(key):
 
 @pytest.mark.parametrize("schedule", ["budget", "constant", "measured"])
 def test_the_step_size_falls_along_a_cosine_or_stays(schedule):
-    config = replace(SMALL, learning_rate=0.1, gradient_steps=8, schedule=schedule)
-    fall = allo.first_fall(config)
-    sizes = [float(allo.step_size(config, fall, jnp.int32(t))) for t in range(10)]
-    start, length = {"budget": (0, 8), "measured": (4, 4), "constant": (10, 1)}[schedule]
-    falling = [0.05 * (1 + np.cos(np.pi * np.clip((t - start) / length, 0, 1))) for t in range(10)]
-    np.testing.assert_allclose(sizes, falling, rtol=1e-4, atol=1e-7)
-
-
-def test_the_step_size_falls_as_soon_as_eigenvectors_are_found_and_only_once():
-    config = replace(SMALL, schedule="measured", gradient_steps=1000, fall_steps=200)
-    fall, spans = allo.first_fall(config), []
-    for steps, found in ((100, False), (150, True), (200, True), (600, False)):
-        fall = allo.hastened(config, fall, jnp.int32(steps), jnp.bool_(found))
-        spans.append((int(fall.start), int(fall.end)))
-    assert spans == [(500, 1000), (150, 350), (150, 350), (150, 350)]
-    late = allo.hastened(config, allo.first_fall(config), jnp.int32(700), jnp.bool_(True))
-    assert (int(late.start), int(late.end)) == (500, 1000)
+    config = replace(SMALL, learning_rate=0.1, gradient_steps=8, fall_steps=4, schedule=schedule)
+    found_at = 2 if schedule == "measured" else allo.NEVER
+    size = lambda t: float(allo.step_size(config, jnp.int32(t), jnp.int32(found_at)))
+    fallen = lambda share: 0.5 * (1 + np.cos(np.pi * np.clip(share, 0, 1)))
+    expected = {
+        "budget": [0.1 * fallen(t / 8) for t in range(10)],
+        "constant": [0.1] * 10,
+        "measured": [0.1 * fallen(t / 8) * fallen((t - 2) / 4) for t in range(10)],
+    }[schedule]
+    np.testing.assert_allclose([size(t) for t in range(10)], expected, rtol=1e-4, atol=1e-7)
+    state: Any = SimpleNamespace(learner=SimpleNamespace(found_at=jnp.int32(found_at)))
+    settled = []
+    for t in range(10):
+        state.learner.steps = jnp.int32(t)
+        settled.append(bool(allo.is_settled(config, state)))
+    assert settled.index(True) == (6 if schedule == "measured" else 8)
 
 
 def test_training_settles_as_soon_as_eigenvectors_are_found():
@@ -424,7 +424,7 @@ def test_training_settles_as_soon_as_eigenvectors_are_found():
     learner = training(config, "GridMaze-9", (64, 64))
     chunk = jax.jit(loop.make_chunk(learner.train.update, 1))
     state, angles = jax.jit(learner.train.init)(jax.random.key(0)), []
-    while not allo.is_settled(state.agent):
+    while not allo.is_settled(config, state.agent):
         state, metrics = chunk(state)
         angles.append(float(metrics.agent["angle"][0]))
         assert len(angles) <= 20
@@ -433,8 +433,9 @@ def test_training_settles_as_soon_as_eigenvectors_are_found():
     assert similarity(features, truth) > 0.999
     values = jnp.asarray(truth.values[:4], jnp.float32)
     assert subspace.within(allo.eigenvalues(config, state.agent), values).all()
-    fallen = allo.step_size(config, *state.agent.learner[-2:])
-    assert (angles[-1] < config.found_within, float(fallen)) == (True, 0.0)
+    found_at, steps = state.agent.learner[-2:]
+    assert float(allo.step_size(config, steps, found_at)) == 0
+    assert angles[-1] < config.found_within
 
 
 # What does not fit together.

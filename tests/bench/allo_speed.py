@@ -101,10 +101,10 @@ def as_before(config: allo.Config, steps: int) -> Case:
 
         grads, (moments, mask) = jax.grad(objective, has_aux=True)(learner.params)
         changes, opt_state = optimizer.update(grads, learner.opt_state, learner.params)
-        size = agents.step_size(learning, learner.fall, learner.steps)
+        size = agents.step_size(learning, learner.steps, learner.found_at)
         params = jax.tree.map(lambda p, change: p + size * change, learner.params, changes)
         multipliers = agents.ascended(learning, learner.multipliers, moments, mask)
-        return agents.Learner(params, opt_state, multipliers, learner.fall, learner.steps + 1)
+        return agents.Learner(params, opt_state, multipliers, learner.found_at, learner.steps + 1)
 
     started, kept = time.perf_counter(), [state.learner]
     kept[0] = jax.block_until_ready(step(kept[0], *sample(), sample()[0]))
