@@ -9,7 +9,10 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-SHOWN = {"00_quickstart": {"image/png", "image/gif"}}
+SHOWN = {
+    "00_quickstart": {"image/png", "image/gif"},
+    "02_durotaxis": {"image/png", "image/gif"},
+}
 """What a notebook shows; every other one shows a PNG."""
 
 
