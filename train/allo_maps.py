@@ -83,7 +83,7 @@ def heat_maps(
             _draw_map(axes, layout, vectors[:, i], DIVERGENT, (-largest, largest))
             if i % columns == 0:
                 axes.set_ylabel(name, fontsize=8, color=GREY, labelpad=3)
-    pictures.save(figure, Path(path))
+    pictures.save(figure, path)
 
 
 def aligned(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -131,7 +131,7 @@ def visitation(layout: Layout, visits: np.ndarray, path: str | Path, title: str)
     _draw_map(axes, layout, relative, SEQUENTIAL, limits)
     bar = _axes(figure, EDGE + width + 0.2, head, 0.16, height)
     figure.colorbar(axes.images[0], cax=bar).outline.set_visible(False)
-    pictures.save(figure, Path(path))
+    pictures.save(figure, path)
 
 
 def normalised_entropy(visits: np.ndarray) -> float:

@@ -70,7 +70,7 @@ def similarity_curves(
     right.set_ylabel("|cos|" + ", mean of the seeds" * _many(rows))
     _colour_bar(figure, right, colours)
     _legend(figure, left.get_legend_handles_labels()[0])
-    pictures.save(figure, Path(path))
+    pictures.save(figure, path)
 
 
 def eigenvalue_curves(
@@ -107,7 +107,7 @@ def eigenvalue_curves(
         style = {"color": GREY, "marker": "d", "markersize": 4, "linestyle": ""}
         handles.append(Line2D([], [], **style, label="true, as papers print it"))
     _legend(figure, handles)
-    pictures.save(figure, Path(path))
+    pictures.save(figure, path)
 
 
 def component_curves(rows: Sequence[Row], name: str) -> list[list[Curve]]:

@@ -84,7 +84,7 @@ def strip(episode: Episode, params: Params, path: str | Path, count: int = 6) ->
     bar.set_label("stiffness" + " (log scale)" * is_log)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     figure.legend(handles=_signs(), loc="outside lower left", ncols=6, frameon=False)
-    save(figure, Path(path))
+    save(figure, path)
 
 
 def trajectories(episodes: Sequence[Episode], path: str | Path, width: float) -> None:
@@ -114,7 +114,7 @@ def trajectories(episodes: Sequence[Episode], path: str | Path, width: float) ->
     ]
     handles.append(Line2D([], [], color=INK, linestyle="--", label="goal"))
     figure.legend(handles=handles, loc="outside lower left", ncols=5, frameon=False)
-    save(figure, Path(path))
+    save(figure, path)
 
 
 def _draw_moment(axes: Axes, episode: Episode, moment: int, size: float, detailed: bool) -> None:

@@ -122,7 +122,7 @@ def spread(values: Any) -> dict[str, float | None]:
     }
 
 
-def write_csv(path: Path, tables: Iterable[Columns]) -> None:
+def write_csv(path: str | Path, tables: Iterable[Columns]) -> None:
     """Writes tables of the same columns one below the other, whole or not at all.
 
     Numbers are as short as can be read back without a loss; what is not there is left empty.
@@ -135,7 +135,7 @@ def write_csv(path: Path, tables: Iterable[Columns]) -> None:
             file.writelines(f"{','.join(row)}\n".encode() for row in zip(*texts, strict=True))
 
 
-def write_npz(path: Path, tables: Iterable[Columns]) -> None:
+def write_npz(path: str | Path, tables: Iterable[Columns]) -> None:
     """The same as one array per column; NaN and -1 stay."""
     parts = list(tables)
     write_arrays(path, {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})

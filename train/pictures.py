@@ -50,7 +50,7 @@ def learning_curve(
     handles, labels = by_steps.get_legend_handles_labels()
     if handles:  # below, where no curve runs into it
         figure.legend(handles, labels, loc="outside lower left", ncols=len(handles), frameon=False)
-    save(figure, Path(path))
+    save(figure, path)
 
 
 def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
@@ -184,7 +184,7 @@ def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
         axes.errorbar(x, mean, spread, label=text, clip_on=False, **style)
 
 
-def save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: str | Path) -> None:
     """Replaces a PNG in one step."""
     with replacing(path) as file:
         figure.savefig(file, format="png")

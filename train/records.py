@@ -76,11 +76,12 @@ def read_config(directory: str | Path) -> dict[str, Any]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """A file to write in the place of `path`, which it takes in one step once it is on the disk.
 
     No reader and no crash ever sees half of it; after an error the old file is still there.
     """
+    path = Path(path)
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as file:
@@ -92,13 +93,13 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         partial.unlink(missing_ok=True)
 
 
-def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+def write_arrays(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
     """Replaces an npz file in one step."""
     with replacing(path) as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: str | Path, text: str) -> None:
     """Replaces a text file in one step."""
     with replacing(path) as file:
         file.write(text.encode())
