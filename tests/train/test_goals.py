@@ -102,7 +102,7 @@ def test_bad_input_is_one_line_and_exit_code_2(trained: Path, flags, message, ca
 def test_other_runs_are_refused(tmp_path, capsys, monkeypatch):
     assert goals.main([str(tmp_path)]) == 2
     assert "is not a run directory" in capsys.readouterr().err
-    one = replace(allo.Config(), agent=replace(allo.PAPER, num_features=1))  # pyright: ignore
+    one = replace(allo.Config(), agent=replace(allo.PRESETS["paper"].agent, num_features=1))  # pyright: ignore
     for entry, config, message in [
         (snake, snake.PRESETS["ppo"], "is a run of train.snake; expected one of train.allo"),
         (allo, one, "has learned 1 feature; expected at least 2"),
