@@ -12,8 +12,9 @@ from gymnax.environments import spaces
 from envs.base import Environment
 from envs.durotaxis import actions, marking, observation, rewards, rules, substrate
 from envs.durotaxis.features import Survey
+from envs.durotaxis.reward_step import farthest
 from envs.durotaxis.rewards import Ending, Step
-from envs.durotaxis.rules import Colony, Growth
+from envs.durotaxis.rules import Growth
 from envs.durotaxis.state import Params, State
 from envs.durotaxis.substrate import Law, Number
 
@@ -135,7 +136,9 @@ class Durotaxis(Environment):
         self, chance: jax.Array, state: State, action: Any, params: Params
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
         growth = self.growth(chance, state, action, params)
-        left = mean_x(growth) < mean_x(state.colony)
+        colony = state.colony
+        before = marking.mean(rules.alive(colony), colony.x)
+        left = marking.mean(growth.survives, colony.x, growth.child_x) < before
         left_moves = jnp.where(left & (growth.num_nodes > 0), state.left_moves + 1, 0)
         ending = Ending(
             crowded=growth.num_nodes > params.threshold_nodes,
@@ -263,18 +266,3 @@ class Durotaxis(Environment):
 def goal(width: Number) -> jax.Array:
     """Where a colony has arrived, px."""
     return width - rules.margin(width) - GOAL_SLACK
-
-
-def farthest(growth: Growth) -> jax.Array:
-    """The largest x of survivors and children, px; -inf without any."""
-    x = jnp.maximum(growth.before.x, growth.child_x)
-    return jnp.max(jnp.where(growth.survives, x, -jnp.inf))
-
-
-def mean_x(colony: Colony | Growth) -> jax.Array:
-    """x of the centroid, px; 0 without nodes."""
-    if isinstance(colony, Growth):
-        x, mask = (colony.before.x + colony.child_x) / 2, colony.survives
-    else:
-        x, mask = colony.x, rules.alive(colony)
-    return jnp.sum(jnp.where(mask, x, 0.0)) / jnp.maximum(jnp.sum(mask), 1)

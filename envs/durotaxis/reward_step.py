@@ -108,8 +108,12 @@ def advance(facts: Facts) -> jax.Array:
     return jnp.where(facts.is_colony, facts.centroid_after - facts.centroid, 0.0)
 
 
+def farthest(growth: Growth) -> jax.Array:
+    """The largest x of survivors and children, px; -inf without any."""
+    x = jnp.maximum(growth.before.x, growth.child_x)
+    return jnp.max(jnp.where(growth.survives, x, -jnp.inf))
+
+
 def milestones_reached(growth: Growth, width: Number) -> jax.Array:
     """Bool `[4]`: which `FRACTIONS` of the width (px) the colony's farthest node has reached."""
-    farthest = jnp.maximum(growth.before.x, growth.child_x)
-    farthest = jnp.max(jnp.where(growth.survives, farthest, -jnp.inf))
-    return farthest >= jnp.asarray(FRACTIONS, jnp.float32) * width
+    return farthest(growth) >= jnp.asarray(FRACTIONS, jnp.float32) * width

@@ -20,10 +20,7 @@ from envs.durotaxis import selection
 from envs.durotaxis.selection import compact as compact
 from envs.durotaxis.selection import leftmost as leftmost
 from envs.durotaxis.selection import rightmost as rightmost
-from envs.durotaxis.substrate import Number
-
-LEAST_INTENSITY = 1e-6
-"""Ground that is softer, or not a number, counts as being of intensity 1."""
+from envs.durotaxis.substrate import LEAST_INTENSITY, Number
 
 
 @struct.dataclass

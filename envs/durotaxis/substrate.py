@@ -11,7 +11,7 @@ from flax import struct
 Number = float | jax.Array
 """One that may be traced."""
 
-LEAST_INTENSITY = 1e-6
+LEAST_INTENSITY = 1e-6  # softer ground counts as this in logarithms, and as 1 for spawning
 LARGEST_EXPONENT = 88.0  # e to this power is just within float32
 
 
