@@ -8,13 +8,15 @@ from typing import Any
 
 import gymnax
 
-from envs import durotaxis, grid, snake
+from envs import durotaxis, grid, snake, vector_field
 from envs.base import Environment
 
 ALL: dict[str, type[Environment]] = {
     "Snake-v0": snake.Snake,
     "Grid-v0": grid.Grid,
     "Durotaxis-v0": durotaxis.Durotaxis,
+    "VectorField-v0": vector_field.VectorField,
+    "CircularCartPole-v0": vector_field.CircularCartPole,
 }
 
 for _id, _environment in ALL.items():

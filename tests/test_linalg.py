@@ -2,6 +2,7 @@
 
 import re
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +26,46 @@ def test_many_factorisations_are_those_of_each_one():
     )
     product = jax.vmap(linalg.inverse)(MATRICES) @ MATRICES
     np.testing.assert_allclose(product, np.broadcast_to(np.eye(5), (3, 5, 5)), atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_positive_matrices_are_factorised_together(size):
+    """However many axes are mapped over, and of which argument; nothing is handed to LAPACK."""
+    rng = np.random.default_rng(size)
+    rows = rng.normal(size=(3, 4, size, size + 1)).astype(np.float32)
+    positive = rows @ rows.swapaxes(-1, -2) + 0.1 * np.eye(size, dtype=np.float32)  # [3, 4, d, d]
+    right = rng.normal(size=(4, size, 2)).astype(np.float32)
+
+    def all_three(positive, right):
+        return linalg.log_determinant(positive), linalg.solve_positive(positive, right)
+
+    inner = jax.vmap(all_three, in_axes=(0, None))  # maps over the 3
+    mapped = jax.jit(jax.vmap(inner, in_axes=(1, 0), out_axes=1)).lower(positive, right).compile()
+    assert "custom-call" not in str(mapped.as_text())
+    exact = positive.astype(np.float64)
+    answers = (
+        np.linalg.slogdet(exact)[1],
+        np.linalg.solve(exact, np.broadcast_to(right, (3, 4, size, 2))),
+    )
+    for found in (mapped(positive, right), jax.jit(all_three)(positive, right)):
+        chex.assert_trees_all_close(found, answers, rtol=2e-4, atol=2e-4)
+    factor = np.asarray(jax.jit(jax.vmap(linalg.root))(positive))
+    np.testing.assert_allclose(factor, np.linalg.cholesky(exact), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_root_of_a_semidefinite_matrix(size):
+    row = (
+        np.arange(1.0, size + 1, dtype=np.float32)[:, None]
+        * np.array([[1.0], [0.0], [1e-4]])[:, None]
+    )
+    matrices = (row @ row.swapaxes(-1, -2)).astype(np.float32)  # of rank 1, of rank 0, and tiny
+    factor = np.asarray(jax.jit(linalg.root)(matrices))
+    scale = np.array([1.0, 1.0, 1e-8])[:, None, None]
+    np.testing.assert_allclose(
+        factor @ factor.swapaxes(-1, -2) / scale, matrices / scale, atol=1e-5
+    )
+    np.testing.assert_allclose(factor[..., 1:], 0.0)
 
 
 def test_weights_start_orthogonal(key):

@@ -1,0 +1,72 @@
+"""Dense layers of fixed random weights, and how an action pushes the latent state through them."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+ENCODERS: dict[str, tuple[int, ...] | None] = {"identity": None, "linear": (), "mlp": (16,)}
+"""Hidden layers of each; None where the action is the push itself."""
+ENCODER_GAIN = 3**0.5  # on average a push is as strong as its action
+ENCODER_BIAS = 0.1  # doing nothing should push little
+
+
+class Layer(NamedTuple):
+    weight: jax.Array  # [outputs, inputs]
+    bias: jax.Array  # [outputs]
+
+
+Layers = tuple[Layer, ...]
+
+
+def layers(key: jax.Array, sizes: tuple[int, ...], gain: float = 1.0, bias: float = 1.0) -> Layers:
+    """Random layers from `sizes[0]` inputs to `sizes[-1]` outputs.
+
+    Last layer: weights U(±`gain`/√inputs) and biases U(±`bias`/√inputs). Before it: weights
+    U(±√(6/inputs)), which hold the size of a signal through relus, and the same biases.
+    """
+    made = []
+    last = len(sizes) - 2
+    for i, layer_key in enumerate(jax.random.split(key, last + 1)):
+        weight_key, bias_key = jax.random.split(layer_key)
+        inputs, outputs = sizes[i : i + 2]
+        spread = (gain if i == last else 6**0.5) / inputs**0.5
+        weight = jax.random.uniform(weight_key, (outputs, inputs), minval=-spread, maxval=spread)
+        spread = bias / inputs**0.5
+        made.append(
+            Layer(weight, jax.random.uniform(bias_key, (outputs,), minval=-spread, maxval=spread))
+        )
+    return tuple(made)
+
+
+def apply(network: Layers, x: jax.Array) -> jax.Array:
+    """`x` `[..., inputs]` through the layers, with relus between them: `[..., outputs]`.
+
+    Without layers it is `x` itself.
+    """
+    for i, layer in enumerate(network):
+        x = jax.nn.relu(x) if i else x
+        x = x @ layer.weight.T
+        x = x + jnp.broadcast_to(layer.bias, x.shape)
+    return x
+
+
+def weights(key: jax.Array, encoder: str, num_inputs: int, dims: int) -> Layers:
+    """Weights of `encoder` from `num_inputs` m to `dims` d; none for identity."""
+    hidden = ENCODERS[encoder]
+    if hidden is None:
+        return ()
+    return layers(key, (num_inputs, *hidden, dims), ENCODER_GAIN, ENCODER_BIAS)
+
+
+def check(encoder: str, num_inputs: int, dims: int) -> None:
+    """Raises ValueError for an unknown encoder, and for inputs that it cannot take."""
+    if encoder not in ENCODERS:
+        raise ValueError(f"encoder {encoder!r} is unknown; expected one of {', '.join(ENCODERS)}")
+    if num_inputs < 1:
+        raise ValueError(f"num_inputs is {num_inputs}; expected at least 1")
+    if encoder == "identity" and num_inputs != dims:
+        raise ValueError(
+            f"num_inputs is {num_inputs}, but the encoder 'identity' takes {dims}; "
+            "choose encoder 'linear' or 'mlp'"
+        )

@@ -1,0 +1,198 @@
+"""A latent state that drifts along an unknown field, is pushed by actions and seen through noise.
+
+Nothing is to be won: the environment is there to be learned (see `jaxrl` for who learns it).
+"""
+
+from dataclasses import fields as fields_of
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from gymnax.environments import spaces
+
+from envs.base import Environment
+from envs.vector_field import encoders, landscape, observations
+from envs.vector_field.fields import FIELDS, mean_speed
+from envs.vector_field.params import Params, check, check_shapes, typed
+
+DIMS = 2
+
+
+@struct.dataclass
+class State:
+    z: jax.Array  # [2], the latent state
+    obs: jax.Array  # [n], what was seen of it, drawn once
+    time: jax.Array  # int32, steps since the start
+
+
+class VectorField(Environment):
+    """z' = z + dt (f(z) + g(u)) + √(q dt) ε in the plane, seen in `channels` channels.
+
+    * `fields`: one name of `envs.vector_field.fields.FIELDS`, or several, of which `Params.field`
+      chooses one; then a batch of environments may mix fields in one program.
+    * Action: float32 `[num_inputs]`, clipped to ±`Params.action_bound`. `encoder` makes it a
+      velocity: identity, linear, or mlp with 16 relus.
+    * Observation: float32 `[channels]`, with `noise` gaussian, poisson (loglinear only) or none.
+      `observation` makes its mean: identity (2 channels), linear, loglinear (the exponential of
+      linear) or mlp with twice 64 relus.
+    * Walls: z is held within ±`Params.reach`, far beyond where the fields are of interest. A
+      lasting push can carry a state there (in duffing and van_der_pol; the others pull it back),
+      and beyond them steps of this length would soon overshoot to infinity.
+    * Reward: 0. Episodes start at z ~ U(±1) and end by the clock alone, by default never.
+      `info["latent"]` is z after the step, also where an episode ended.
+
+    With `with_transition_gradients()` states can be differentiated by actions and earlier states.
+
+    Raises ValueError for unknown names and for what does not fit together.
+    """
+
+    _supports_transition_gradients = True
+
+    def __init__(
+        self,
+        fields: str | tuple[str, ...] = "limit_cycle",
+        observation: str = "linear",
+        noise: str = "gaussian",
+        channels: int = 20,
+        encoder: str = "identity",
+        num_inputs: int = DIMS,
+    ):
+        super().__init__()
+        fields = (fields,) if isinstance(fields, str) else tuple(fields)
+        unknown = [name for name in fields if name not in FIELDS]
+        if unknown or not fields:
+            found = f"field {unknown[0]!r} is unknown" if unknown else "fields is empty"
+            raise ValueError(f"{found}; expected one or more of {', '.join(FIELDS)}")
+        observations.check(observation, noise, channels, DIMS)
+        encoders.check(encoder, num_inputs, DIMS)
+        self.fields = fields
+        self.observation = observation
+        self.noise = noise
+        self.channels = channels
+        self.encoder = encoder
+        self.num_inputs = num_inputs
+
+    def identity(self) -> dict[str, Any]:
+        """All but the numbers."""
+        return {name: value for name, value in vars(self).items() if name != "default_params"}
+
+    @cached_property
+    def default_params(self) -> Params:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """`params()`, made when they are first needed, for the import's sake."""
+        with jax.ensure_compile_time_eval():  # they outlive the trace that first asks for them
+            return self.params()
+
+    def params(
+        self, key: jax.Array | None = None, authority: float = 1.0, **changes: Any
+    ) -> Params:
+        """Fresh weights and landscape from `key` (default: key 0), and whatever `changes` names.
+
+        `action_bound`, unless named, is `authority` times the mean speed of the field within ±2.
+        Everything may be traced, so that `vmap` makes a batch; what is traced goes unchecked.
+
+        Raises ValueError for names that `Params` does not have, and impossible values.
+        """
+        known = [field.name for field in fields_of(Params)]
+        unknown = [name for name in changes if name not in known]
+        if unknown:
+            raise ValueError(f"params have no {unknown[0]!r}; expected some of {', '.join(known)}")
+        for name, value in {**changes, "authority": authority}.items():
+            check(name, value, len(self.fields))
+        key = jax.random.key(0) if key is None else key
+        return self._fresh(key, authority, changes)
+
+    @partial(jax.jit, static_argnames=("self",))
+    def _fresh(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:
+        landscape_key, emission_key, encoder_key = jax.random.split(key, 3)
+        drawn = "multi_attractor" in self.fields
+        params = Params(
+            field=jnp.zeros((), jnp.int32),
+            landscape=landscape.draw(landscape_key) if drawn else jnp.zeros((0, 0, DIMS)),
+            emission=observations.weights(emission_key, self.observation, self.channels, DIMS),
+            encoder=encoders.weights(encoder_key, self.encoder, self.num_inputs, DIMS),
+            action_bound=1.0,
+        )
+        for name, value in changes.items():
+            check_shapes(name, value, getattr(params, name))
+        params = params.replace(**changes)  # pyright: ignore[reportAttributeAccessIssue]
+        if "action_bound" not in changes:
+            bound = authority * mean_speed(lambda z: self.velocity(z, params))
+            params = params.replace(action_bound=bound)
+        return typed(params)
+
+    def velocity(self, z: jax.Array, params: Params) -> jax.Array:
+        """The drift f alone: `[..., 2]` at `z` `[..., 2]`, latent units per unit of time."""
+        branches = [partial(_drift, name, params.landscape) for name in self.fields]
+        if len(branches) == 1:
+            return branches[0](z)
+        return jax.lax.switch(params.field, branches, z)
+
+    def effect(self, u: jax.Array, z: jax.Array, params: Params) -> jax.Array:
+        """g(u): the velocity `[2]` that the action `[m]` adds at `z`, wherever that is."""
+        del z  # every encoder here pushes the same way everywhere
+        return encoders.apply(params.encoder, u)
+
+    def emission(self, z: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
+        """Mean and variance, each `[..., n]`, of what is seen of `z` `[..., 2]`."""
+        return observations.emission(
+            self.observation,
+            self.noise,
+            params.emission,
+            z,
+            params.observation_noise,
+            params.bin_width,
+        )
+
+    def start(self, chance: jax.Array, params: Params) -> State:
+        z_key, obs_key = jax.random.split(chance)
+        z = jax.random.uniform(z_key, (DIMS,), minval=-1.0)
+        return State(z, self._seen(obs_key, z, params), jnp.zeros((), jnp.int32))
+
+    def transition(
+        self, chance: jax.Array, state: State, action: jax.Array, params: Params
+    ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
+        noise_key, obs_key = jax.random.split(chance)
+        u = jnp.clip(action, -params.action_bound, params.action_bound)
+        velocity = self.velocity(state.z, params) + self.effect(u, state.z, params)
+        spread = jnp.sqrt(params.process_noise * params.dt)
+        z = state.z + params.dt * velocity + spread * jax.random.normal(noise_key, (DIMS,))
+        z = jnp.clip(z, -params.reach, params.reach)
+        after = State(z, self._seen(obs_key, z, params), state.time + 1)
+        info = {"outcome": {}, "latent": z}
+        return after, jnp.zeros(()), jnp.zeros((), bool), info
+
+    def _seen(self, key: jax.Array, z: jax.Array, params: Params) -> jax.Array:
+        return observations.draw(key, self.noise, *self.emission(z, params))
+
+    def describe(self, state: State, survey: Any, params: Params) -> jax.Array:
+        return state.obs
+
+    @property
+    def name(self) -> str:
+        return "VectorField-v0"
+
+    @property
+    def num_actions(self) -> int:
+        """Continuous numbers in an action, m."""
+        return self.num_inputs
+
+    def action_space(self, params: Params | None = None) -> spaces.Box:
+        params = self.default_params if params is None else params
+        bound = params.action_bound
+        return spaces.Box(-bound, bound, (self.num_inputs,), jnp.float32)
+
+    def observation_space(self, params: Params | None = None) -> spaces.Box:
+        least = 0.0 if self.noise == "poisson" else -jnp.inf
+        return spaces.Box(least, jnp.inf, (self.channels,), jnp.float32)
+
+    def __repr__(self) -> str:
+        switches = ", ".join(f"{k}={v!r}" for k, v in self.identity().items() if k[0] != "_")
+        return f"VectorField({switches})"
+
+
+def _drift(name: str, drawn: jax.Array, z: jax.Array) -> jax.Array:
+    """The named field at `z` `[..., 2]`; `drawn` is the landscape, which only one of them has."""
+    field = FIELDS[name]
+    return field(z, drawn) if name == "multi_attractor" else field(z)

@@ -1,0 +1,77 @@
+"""The numbers of a vector field's environment, and which of them are refused."""
+
+import math
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+from flax import struct
+
+from envs.vector_field.encoders import Layers
+
+FOREVER = 2**30
+WHOLE = ("field", "max_steps_in_episode")
+
+
+@struct.dataclass
+class Params:
+    """Numbers, weights and landscape; `VectorField.params` makes them."""
+
+    field: jax.Array | int
+    """int32, which of the environment's fields."""
+    landscape: jax.Array
+    """[40, 40, 2], the drawn field; [0, 0, 2] where multi_attractor is not among the fields."""
+    emission: Layers
+    """Weights of the observation."""
+    encoder: Layers
+    """Weights of the action's way to the latent state."""
+    action_bound: jax.Array | float
+    """Largest |u_i|; with the encoder identity in latent units per unit of time."""
+    dt: jax.Array | float = 0.1
+    """Time of a step."""
+    process_noise: jax.Array | float = 0.01
+    """q, variance that chance adds to each component of z per unit of time."""
+    observation_noise: jax.Array | float = 0.01
+    """Variance of each channel, where noise is gaussian."""
+    bin_width: jax.Array | float = 1.0
+    """Time in which events are counted, where noise is poisson; it need not be `dt`."""
+    reach: jax.Array | float = 5.0
+    """No component of z goes beyond ±reach, where walls hold it; see `VectorField`."""
+    max_steps_in_episode: jax.Array | int = FOREVER
+    """Steps after which an episode is truncated."""
+
+
+def check(name: str, value: Any, num_fields: int) -> None:
+    """Raises ValueError for a number that cannot be; what is traced or no number passes."""
+    if isinstance(value, jax.core.Tracer) or name in ("landscape", "emission", "encoder"):
+        return
+    if jnp.ndim(value):
+        raise ValueError(f"{name} has shape {jnp.shape(value)}; expected one number (or `vmap`)")
+    if name == "field":
+        if value not in range(num_fields):
+            raise ValueError(f"field is {value}; expected an index from 0 to {num_fields - 1}")
+    elif not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} is {value}; expected a number above 0")
+    elif name in WHOLE and value > jnp.iinfo(jnp.int32).max:
+        raise ValueError(f"{name} is {value}; expected at most {jnp.iinfo(jnp.int32).max}")
+
+
+def check_shapes(name: str, given: Any, expected: Any) -> None:
+    """Raises ValueError where weights or a landscape have not the shapes of the environment's."""
+    found, shapes = (str(jax.tree.map(jnp.shape, tree)) for tree in (given, expected))
+    if found != shapes:
+        raise ValueError(f"{name} has shapes {found}; expected {shapes}")
+
+
+def typed(params: Params) -> Params:
+    """All leaves int32 or float32 arrays, so that all parameters share one compilation."""
+    return Params(
+        **{
+            name: jax.tree.map(
+                lambda x, name=name: jnp.asarray(x, jnp.int32 if name in WHOLE else jnp.float32),
+                value,
+            )
+            for name, value in vars(params).items()
+        }
+    )

@@ -1,0 +1,268 @@
+"""Bayesian learning of an unknown vector field, with inputs chosen to learn it soon.
+
+The state moves by z' = z + dt (f(z) + g(u)) + √(q dt) ε. The effect g of inputs and the observation
+model are known; f is a sum of Gaussian bumps whose weights have an exact Gaussian posterior, or a
+family of fields with few parameters, linearised. The state is observed as it is, or filtered.
+
+Axes: d latent dimensions, m inputs, n channels, p parameters, T steps, N environments.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl import checks, fisher, kalman, posterior, rbf, stimulation
+from jaxrl.kalman import Belief
+from jaxrl.latent_scores import forecasts
+from jaxrl.posterior import Posterior
+from jaxrl.stimulation import Known, Outlook, Stimulus
+from jaxrl.types import Agent, Metrics, PyTree, Transition
+
+
+@struct.dataclass
+class Config:
+    """What is believed before anything is seen, and how inputs are chosen."""
+
+    grid: rbf.Grid = rbf.Grid()
+    """Centres of the bumps, and d; let them reach beyond wherever the state may go."""
+    prior_speed: float = 0.5
+    """Root mean square of a component of the field, or of a family's parameter, as expected."""
+    process_noise: float = 0.01
+    """q, variance per unit of time: known, or a first guess."""
+    noise_strength: float = float("inf")
+    """How many outputs that guess is worth; infinitely many: it is known."""
+    belief: Literal["exact", "filtered"] = struct.field(pytree_node=False, default="exact")
+    """Whether the observation is the state, or the state is filtered from it."""
+    first_variance: float = 1.0
+    """Variance of each component of the first state, whose mean is 0."""
+    policy: stimulation.Config = stimulation.Config()
+    """How inputs are chosen."""
+
+
+class World(NamedTuple):
+    """What is known of an experiment; each function takes its numbers last."""
+
+    effect: Callable[[jax.Array, jax.Array, PyTree], jax.Array]
+    """`(u [m], z [d], numbers) -> [d]`: what an input adds to the velocity."""
+    emission: Callable[[jax.Array, PyTree], tuple[jax.Array, jax.Array]]
+    """`(z [d], numbers) -> (mean [n], variance [n])` of an observation."""
+    family: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+    """`(z [d], e [p]) -> velocity [d]`: the field, but for few parameters; None: bumps."""
+    family_start: tuple[float, ...] = ()
+    """The family's parameters e that are expected."""
+
+
+class State(NamedTuple):
+    posterior: Posterior
+    known: Known
+    information: jax.Array  # nats, what the data have told about the parameters
+
+
+class Memory(NamedTuple):
+    expected: Belief  # of the state that is observed next
+    stimulus: Stimulus
+
+
+def make(config: Config, world: World, known: Known) -> Agent:
+    """An agent whose actions are inputs and which learns the field from each transition.
+
+    Raises:
+      ValueError: what does not fit together, before anything is compiled.
+    """
+    check(config, world)
+    policy = stimulation.make(
+        config.policy, partial(look_ahead, config, world), known.low, known.high
+    )
+
+    def init(key: jax.Array, obs: jax.Array) -> State:
+        del key, obs
+        return State(first_posterior(config, world, known), known, jnp.zeros(()))
+
+    def memory() -> Memory:
+        return Memory(first_belief(config), policy.init())
+
+    def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
+        belief = perceive(config, world, state, memory.expected, obs)
+        action, stimulus = policy.act(state, belief.mean, memory.stimulus, key)
+        return action, Memory(expect(config, world, state, belief, action), stimulus), belief
+
+    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
+        del key  # nothing is drawn
+        one_by_one = jax.tree.map(
+            lambda x: x.reshape(-1, *x.shape[2:]),
+            (rollout.extras, rollout.action, rollout.next_obs),
+        )
+
+        def step(state: State, datum: tuple[Belief, jax.Array, jax.Array]):
+            return learned(config, world, state, *datum), None
+
+        state, _ = jax.lax.scan(step, state, one_by_one)
+        noise = posterior.noise_variance(state.posterior) / known.dt
+        return state, {"information": state.information, "process_noise": noise}
+
+    return Agent(init, memory, act, update)
+
+
+def first_belief(config: Config) -> Belief:
+    """Of the state before anything is observed."""
+    d = config.grid.dims
+    return Belief(jnp.zeros(d), config.first_variance * jnp.eye(d))
+
+
+def first_posterior(config: Config, world: World, known: Known) -> Posterior:
+    """Independent parameters, such that the field is expected to be as fast as the config says."""
+    noise = config.process_noise * known.dt
+    if world.family is not None:
+        variance = config.prior_speed**2 / noise
+        belief = posterior.prior(
+            len(world.family_start),
+            config.grid.dims,
+            variance,
+            noise,
+            config.noise_strength,
+            shared=False,
+        )
+        return belief._replace(mean=jnp.array(world.family_start))
+    at_centre = rbf.features(config.grid, jnp.zeros(config.grid.dims))
+    variance = config.prior_speed**2 / jnp.sum(at_centre**2) / noise
+    return posterior.prior(
+        config.grid.num_features, config.grid.dims, variance, noise, config.noise_strength
+    )
+
+
+def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+    """The field as it is known so far, `[..., d]` at `z` `[..., d]`."""
+    family, mean = world.family, state.posterior.mean
+    if family is not None:
+        return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
+    return jnp.matmul(rbf.features(config.grid, z), mean, precision="highest")
+
+
+def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+    """Derivative of the next state after `z` `[d]` by the parameters: `[p]` shared, or `[d, p]`.
+
+    At a wall it is 0: what moves the state there cannot be told.
+    """
+    dt, family = state.known.dt * is_free(state.known, z), world.family
+    if family is None:
+        return dt * rbf.features(config.grid, z)
+    return dt * jax.jacfwd(lambda e: family(z, e))(state.posterior.mean)
+
+
+def is_free(known: Known, z: jax.Array) -> jax.Array:
+    """Whether the state `[d]` touches no wall."""
+    return jnp.all(jnp.abs(z) < 0.999 * known.reach)
+
+
+def moved(config: Config, world: World, state: State, u: jax.Array, z: jax.Array) -> jax.Array:
+    """The expected next state `[d]`."""
+    known = state.known
+    pushed = world.effect(u, z, known.numbers)
+    after = z + known.dt * (velocity(config, world, state, z) + pushed)
+    return jnp.clip(after, -known.reach, known.reach)
+
+
+def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
+    """Variance of a component of the velocity at `z` `[d]`, as the parameters are not known."""
+    relative = posterior.predictive(state.posterior, design(config, world, state, z))
+    return jnp.mean(relative) * posterior.noise_variance(state.posterior) / state.known.dt**2
+
+
+def perceive(
+    config: Config, world: World, state: State, expected: Belief, obs: jax.Array
+) -> Belief:
+    """The state, now that it is observed."""
+    if config.belief == "exact":
+        return Belief(obs, jnp.zeros_like(expected.covariance))
+    emission = lambda z: world.emission(z, state.known.numbers)
+    return kalman.correct(expected, obs, emission)
+
+
+def expect(config: Config, world: World, state: State, belief: Belief, action: jax.Array) -> Belief:
+    """The state before it is observed again; the field is uncertain, too."""
+    if config.belief == "exact":
+        return belief  # the next observation tells all
+    noise = posterior.noise_variance(state.posterior)
+    doubt = uncertainty(config, world, state, belief.mean) * state.known.dt**2
+    step = partial(moved, config, world, state, action)
+    return kalman.predicted(belief, step, noise + doubt)
+
+
+def learned(
+    config: Config,
+    world: World,
+    state: State,
+    belief: Belief,
+    action: jax.Array,
+    next_obs: jax.Array,
+) -> State:
+    """After the transition from `belief` with `action` to what is observed, `next_obs`."""
+    known, regressors = state.known, design(config, world, state, belief.mean)
+    step = partial(moved, config, world, state, action)
+    if config.belief == "exact":
+        error, blur = next_obs - step(belief.mean), jnp.ones(())
+    else:
+        noise = posterior.noise_variance(state.posterior)
+        expected = kalman.predicted(belief, step, noise)
+        emission = lambda z: world.emission(z, known.numbers)
+        evidence = kalman.evidence(expected, next_obs, emission)
+        error, blur = evidence.displacement, 1 / (evidence.weight * noise)
+    blur = jnp.where(is_free(known, step(belief.mean) + error), blur, jnp.inf)
+    explained = jnp.matmul(regressors, state.posterior.mean, precision="highest")
+    gram = fisher.kernel(regressors[None], state.posterior.covariance)
+    outputs = 1 if regressors.ndim == 2 else len(error)
+    gain = fisher.d_gain(gram, 1 / blur, outputs) / 2
+    after = posterior.observed(state.posterior, regressors, explained + error, blur)
+    return State(after, known, state.information + gain)
+
+
+def forecast(
+    config: Config, world: World, state: State, obs: jax.Array, actions: jax.Array, steps: int
+) -> jax.Array:
+    """What is expected to be observed `[T, K + 1, n]` now and up to K = `steps` steps later.
+
+    The state is filtered along `obs` `[T, n]`, to which `actions` `[T, m]` were the answers;
+    nothing is learned. Beyond the last action there is none.
+    """
+
+    def listen(expected: Belief, datum: tuple[jax.Array, jax.Array]):
+        seen, action = datum
+        belief = perceive(config, world, state, expected, seen)
+        return expect(config, world, state, belief, action), belief.mean
+
+    _, means = jax.lax.scan(listen, first_belief(config), (obs, actions))
+    step = lambda z, u: moved(config, world, state, u, z)
+    shown = jax.vmap(lambda z: world.emission(z, state.known.numbers)[0])
+    return forecasts(step, shown, means, actions, steps)
+
+
+def look_ahead(config: Config, world: World, state: State) -> Outlook:
+    """What a policy may ask of the learner."""
+    noise = posterior.noise_variance(state.posterior)
+    emission = lambda z: world.emission(z, state.known.numbers)
+
+    def told(z: jax.Array) -> jax.Array:
+        return kalman.information(Belief(z, jnp.zeros((len(z), len(z)))), emission) * noise
+
+    return Outlook(
+        step=lambda z, u: moved(config, world, state, u, z),
+        design=partial(design, config, world, state),
+        covariance=state.posterior.covariance,
+        blur=jnp.ones(()),
+        told=told,
+        spread=partial(uncertainty, config, world, state),
+    )
+
+
+def check(config: Config, world: World) -> None:
+    """Raises ValueError for what does not fit together."""
+    stimulation.check(config.policy)
+    checks.number("prior_speed", config.prior_speed, above=0.0)
+    checks.number("process_noise", config.process_noise, above=0.0)
+    checks.number("first_variance", config.first_variance, above=0.0)
+    if world.family is not None and not world.family_start:
+        raise ValueError("a family of fields needs the parameters that are expected: family_start")

@@ -1,0 +1,134 @@
+"""How much a planned path would tell about the parameters of a field, before it is walked.
+
+The model is z' = z + dt (f(z) + g(u)) + noise, with f linear in p parameters of covariance P, or
+linearised in them: row t of J holds the features at state z_t. All that a path of H states tells is
+in the covariance of the field between its own points, the kernel K = J P Jᵀ: by the determinant
+lemma log det(I + A B) = log det(I + B A) nothing as large as `[p, p]` is factorised (Rasmussen &
+Williams 2006, chapter 2; Chaloner & Verdinelli 1995 for the criteria).
+
+Written for one path; `vmap` maps over candidates. Then features times P, all that is dear, is one
+matrix product for all of them. Axes: H states of the path, d latent dimensions, p parameters.
+
+Features are shared, `[H, p]`, where each output has parameters of its own and the same regressors
+(the whole covariance is P for each output); else they are Jacobians `[H, d, p]`.
+Each criterion grows with what is learned; a cost is its negative.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import linalg
+
+dot = partial(jnp.matmul, precision="highest")
+
+
+def kernel(features: jax.Array, covariance: jax.Array) -> jax.Array:
+    """K = J P Jᵀ: `[H, H]` from shared features `[H, p]`, `[H d, H d]` from `[H, d, p]`.
+
+    `covariance` is P `[p, p]`, in any unit that `precision` below undoes.
+    """
+    rows = features.reshape(-1, features.shape[-1])
+    return dot(dot(rows, covariance), rows.T)
+
+
+def squared_kernel(features: jax.Array, covariance: jax.Array) -> jax.Array:
+    """J P² Jᵀ, shaped as `kernel`: what the criterion of traces also needs.
+
+    Next to `kernel` it costs little: XLA computes their common J P once.
+    """
+    through = dot(features.reshape(-1, features.shape[-1]), covariance)
+    return dot(through, through.T)
+
+
+def d_gain(gram: jax.Array, precision: float | jax.Array = 1.0, outputs: int = 1) -> jax.Array:
+    """By how much log det P falls: log det(I + precision K), times the outputs that share K.
+
+    Twice the expected gain of information, in nats. Never negative.
+
+    Args:
+      gram: `[k, k]`, K from `kernel` or `seen`.
+      precision: 1 / variance of the noise with which a velocity is seen. Where a step's noise of
+        variance q dt is all, dt²/(q dt) = dt / q; dt² if P is in units of that variance, 1 if the
+        features are multiplied by dt too. 1 after `seen`.
+      outputs: d where features are shared, else 1; 1 after `seen`.
+    """
+    return outputs * linalg.log_determinant(jnp.eye(len(gram)) + precision * gram)
+
+
+def a_gain(
+    gram: jax.Array,
+    squared: jax.Array,
+    precision: float | jax.Array = 1.0,
+    outputs: int = 1,
+) -> jax.Array:
+    """By how much the trace of P falls, tr P - tr P', in the unit of P; the rest as in `d_gain`.
+
+    `squared` is what `squared_kernel` gives, treated as `gram` was.
+    """
+    blurred = jnp.eye(len(gram)) + precision * gram
+    return outputs * precision * jnp.trace(linalg.solve_positive(blurred, squared))
+
+
+def variance_sum(gram: jax.Array, outputs: int = 1) -> jax.Array:
+    """Σ of the variances of the field at the states of the path, as if each were the only one."""
+    return outputs * jnp.trace(gram)
+
+
+def propagated(transitions: jax.Array, dt: float | jax.Array) -> jax.Array:
+    """How a change of the field at each state moves the later states: L `[H d, H d]`.
+
+    Sensitivities S_t = ∂z_t/∂parameters follow S_0 = 0, S_{t+1} = A_t S_t + dt J_t. So S_1 .. S_H,
+    one above the other, are L J with L block lower triangular: the block of row t and column s is
+    dt A_t ··· A_{s+1}.
+
+    Args:
+      transitions: A_t = I + dt ∂f/∂z at z_0 .. z_{H-1}, `[H, d, d]`; the first is never used.
+      dt: time of a step.
+    """
+    horizon, dims = transitions.shape[:2]
+    here = dt * jnp.eye(horizon)[:, None, :, None] * jnp.eye(dims)[None, :, None, :]
+
+    def step(sensitivity, moves):  # [d, H, d]
+        transition, begun = moves
+        # No matmul: under `vmap` a product of small matrices is dearer than its sum written out.
+        moved = jnp.sum(transition[:, :, None, None] * sensitivity[None], axis=1)
+        return (moved + begun,) * 2
+
+    _, rows = jax.lax.scan(step, jnp.zeros_like(here[0]), (transitions, here))
+    return rows.reshape(horizon * dims, horizon * dims)
+
+
+def seen(gram: jax.Array, propagation: jax.Array, information: jax.Array) -> jax.Array:
+    """The kernel of what observations of the states show, `[H d, H d]`: √M L K Lᵀ √M.
+
+    For states that are not known exactly: what is observed after step t tells M_t of the state
+    z_{t+1}, and that depends on the parameters by S_{t+1} = (L J)_t. `d_gain` of it, or `a_gain` of
+    the kernel and the squared kernel each seen so, is the gain.
+
+    Args:
+      gram: `[H, H]` (shared features) or `[H d, H d]`, from `kernel` or `squared_kernel`.
+      propagation: L, from `propagated`.
+      information: M_t = Hᵀ R⁻¹ H at z_1 .. z_H, `[H, d, d]`, with H the emission's Jacobian and R
+        the variance of its noise; (H P Hᵀ + R) in place of R if the state's own noise counts too.
+        Singular ones may be given.
+
+    Raises:
+      ValueError: the shapes do not fit together.
+    """
+    horizon, dims = information.shape[:2]
+    size = horizon * dims
+    if propagation.shape != (size, size) or len(gram) not in (horizon, size):
+        raise ValueError(
+            f"gram and propagation have shapes {gram.shape} and {propagation.shape}, expected "
+            f"{horizon} or {size} rows and {(size, size)}: use one path of {horizon} states"
+        )
+    roots = linalg.root(information)
+    through = dot(roots.mT, propagation.reshape(horizon, dims, size)).reshape(size, size)
+    if len(gram) == size:
+        weighted = dot(through, gram)
+    else:  # K of all outputs is its Kronecker product with I [d, d]
+        split = through.reshape(size, horizon, dims)
+        weighted = jnp.einsum("asi,st->ati", split, gram, precision="highest")
+    return dot(weighted.reshape(size, size), through.T)

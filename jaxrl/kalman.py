@@ -1,0 +1,144 @@
+"""An extended Kalman filter whose matrices are no larger than the latent state.
+
+However many channels are observed, they enter as M = Hᵀ R⁻¹ H `[d, d]` and Hᵀ R⁻¹ (y - h), with H
+the emission's Jacobian and R the channels' variances, both at the predicted mean: the information
+form (Anderson & Moore 1979, section 6.3). Channels are independent given the state, and Poisson
+ones differ from Gaussian ones only by a variance that is the mean. M may be singular, as it is with
+fewer channels than latent dimensions. Axes: d latent dimensions, n channels.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import linalg
+
+dot = partial(jnp.matmul, precision="highest")
+
+Emission = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
+"""State `[d]` -> mean `[n]` and variance `[n]` of what is observed."""
+
+LEAST_VARIANCE = 1e-9  # of a channel, so that one without noise, or a rate that underflowed, counts
+RIDGE = 1e-5  # of the mean eigenvalue of M, which makes what is not seen 0
+
+
+class Belief(NamedTuple):
+    """The state is Gaussian."""
+
+    mean: jax.Array  # [d]
+    covariance: jax.Array  # [d, d]
+
+
+class Evidence(NamedTuple):
+    """What an observation alone says of the error of a predicted mean."""
+
+    displacement: jax.Array  # [d], state minus predicted mean; 0 in directions that are not seen
+    information: jax.Array  # [d, d], inverse of the covariance of its error; may be singular
+
+    @property
+    def weight(self) -> jax.Array:
+        """Mean information of a direction, a scalar: 1 / variance if all are seen equally well."""
+        return jnp.trace(self.information) / len(self.displacement)
+
+
+def predicted(
+    belief: Belief,
+    step: Callable[[jax.Array], jax.Array],
+    process_covariance: float | jax.Array,
+) -> Belief:
+    """One step later: A P Aᵀ + Q with A the Jacobian of `step` at the mean.
+
+    Args:
+      belief: before the step.
+      step: state `[d]` -> expected next state `[d]`.
+      process_covariance: Q `[d, d]` of the noise of a whole step, or its variance in each
+        dimension, a scalar; q dt with q per unit of time.
+    """
+    jacobian, mean = jax.jacfwd(_twice(step), has_aux=True)(belief.mean)
+    noise = jnp.asarray(process_covariance)
+    if noise.ndim == 0:
+        noise = noise * jnp.eye(len(mean))
+    return Belief(mean, _symmetric(dot(dot(jacobian, belief.covariance), jacobian.T) + noise))
+
+
+def correct(belief: Belief, obs: jax.Array, emission: Emission) -> Belief:
+    """The belief after the observation `obs` `[n]`: covariance (P⁻¹ + M)⁻¹, positive by its form.
+
+    Neither P nor M is inverted, so both may be singular. Raises ValueError unless `obs` and both
+    parts of the emission have one shape `[n]`.
+    """
+    information, score = _channels(belief, obs, emission)
+    factor = linalg.root(belief.covariance)
+    core = jnp.eye(len(factor)) + dot(dot(factor.T, information), factor)
+    covariance = _symmetric(dot(factor, linalg.solve_positive(core, factor.T)))
+    return Belief(belief.mean + dot(covariance, score), covariance)
+
+
+def evidence(belief: Belief, obs: jax.Array, emission: Emission) -> Evidence:
+    """Generalised least squares: what `obs` `[n]` says of the state minus the predicted mean.
+
+    The best linear unbiased estimate of an offset δ in y = h(mean) + H (δ + e) + noise, with e of
+    covariance P. It is M⁻¹ Hᵀ R⁻¹ (y - h), with covariance P + M⁻¹. What that is worth as a datum
+    for the field is its information, (P + M⁻¹)⁻¹, which is finite where M is singular. Raises
+    ValueError as `correct` does.
+    """
+    information, score = _channels(belief, obs, emission)
+    size = len(score)
+    ridge = RIDGE * jnp.trace(information) / size + jnp.finfo(score.dtype).tiny
+    seen = information + ridge * jnp.eye(size)
+    displacement = linalg.solve_positive(seen, score[:, None])[:, 0]
+    return Evidence(displacement, _discounted(information, belief.covariance))
+
+
+def information(belief: Belief, emission: Emission) -> jax.Array:
+    """Hᵀ (H P Hᵀ + R)⁻¹ H `[d, d]`: what an observation will tell of an offset of the mean.
+
+    With P = 0 it is M, what is told of the state if nothing but the channels' noise blurs it.
+    """
+    jacobian, (_, variance) = _emitted(belief, emission)
+    return _discounted(_gathered(jacobian, variance), belief.covariance)
+
+
+def _channels(belief: Belief, obs: jax.Array, emission: Emission) -> tuple[jax.Array, jax.Array]:
+    """M `[d, d]` and Hᵀ R⁻¹ (y - h) `[d]`."""
+    jacobian, (mean, variance) = _emitted(belief, emission)
+    if not obs.shape == mean.shape == variance.shape or obs.ndim != 1:
+        raise ValueError(
+            f"observation, its mean and its variance have shapes {obs.shape}, {mean.shape} and "
+            f"{variance.shape}, expected one shape [n]: give the variance of each channel"
+        )
+    error = (obs - mean) / jnp.maximum(variance, LEAST_VARIANCE)
+    return _gathered(jacobian, variance), dot(error, jacobian)
+
+
+def _emitted(belief: Belief, emission: Emission) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    """H `[n, d]`, and the mean and the variance of the channels."""
+
+    def both(z):
+        mean, variance = emission(z)
+        return mean, (mean, variance)
+
+    return jax.jacfwd(both, has_aux=True)(belief.mean)
+
+
+def _gathered(jacobian: jax.Array, variance: jax.Array) -> jax.Array:
+    weighted = jacobian / jnp.maximum(variance, LEAST_VARIANCE)[:, None]
+    return _symmetric(dot(jacobian.T, weighted))
+
+
+def _discounted(information: jax.Array, covariance: jax.Array) -> jax.Array:
+    """(P + M⁻¹)⁻¹ by M = F Fᵀ: F (I + Fᵀ P F)⁻¹ Fᵀ, in which nothing cancels."""
+    factor = linalg.root(information)
+    core = jnp.eye(len(factor)) + dot(dot(factor.T, covariance), factor)
+    return _symmetric(dot(factor, linalg.solve_positive(core, factor.T)))
+
+
+def _twice(function: Callable) -> Callable:
+    return lambda z: (function(z),) * 2
+
+
+def _symmetric(matrix: jax.Array) -> jax.Array:
+    return (matrix + matrix.T) / 2

@@ -1,0 +1,213 @@
+"""A sequence VAE: a filter, a vector field, effects of actions and a decoder, learned together.
+
+After the family of Zhao & Park (2020, "Variational online learning of neural dynamics"). The parts
+are modules of `recognition`, `fields` and `decoder`; parameters are a dict of their trees:
+
+    recognition    of the filter
+    field          of f, a leading axis M on every leaf: M members of an ensemble
+    effect         of g
+    decoder        of the decoder, its noise apart
+    noise          [n] raw variance of the decoder's Gaussian noise, absent with Poisson counts
+    process        [d] raw process noise
+
+Letters: T times, S samples, K steps ahead, d latent dimensions, n channels, m action dimensions.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import sequence_elbo
+from jaxrl.networks.decoder import Decoder, unconstrained
+from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
+from jaxrl.networks.recognition import SMALLEST, GRURecognition, MLPRecognition
+from jaxrl.sequence_elbo import Belief, Config, Dynamics
+from jaxrl.types import Metrics, PyTree
+
+PARTS = ("recognition", "field", "effect", "decoder", "noise", "process")
+
+
+class Window(NamedTuple):
+    """T times in a row of one stream; padding, before or after them, is not valid."""
+
+    y: jax.Array  # [T, n]
+    before: jax.Array  # [T, m] the action before each observation; zeros where there was none
+    valid: jax.Array  # bool [T]
+
+
+@dataclass(frozen=True)
+class SequenceVAE:
+    """The model; functions of its parameters, pure, for one window or one point.
+
+    Raises ValueError for parts of different latent dimensions and for unknown names in `held`.
+    """
+
+    recognition: GRURecognition | MLPRecognition
+    field: LinearField | MLPField | RBFField
+    effect: ActionEffect
+    decoder: Decoder
+    members: int = 1
+    """M, fields that are learned side by side; the first is the model, the others learn from its
+    states and are there to disagree."""
+    process_variance: float = 0.5
+    """q at the start, per unit of time; at dt = 0.1 the variance that the filter starts with."""
+    held: tuple[str, ...] = ()
+    """Parts that do not learn, of `PARTS`: their gradients are 0."""
+
+    def __post_init__(self):
+        sizes = {x.latent for x in (self.recognition, self.field, self.effect, self.decoder)}
+        if len(sizes) > 1 or self.members < 1 or not set(self.held) <= set(PARTS):
+            raise ValueError(
+                f"latent dimensions {sorted(sizes)}, {self.members} members, held {self.held}: "
+                f"give all parts one size, at least 1 member, and names of {', '.join(PARTS)}"
+            )
+
+    def init(self, key: jax.Array, num_actions: int) -> dict[str, PyTree]:
+        """Parameters, for actions of m = `num_actions` numbers; consumes `key`."""
+        *keys, field_key = jax.random.split(key, 4)
+        z, y, u = (jnp.zeros(x) for x in (self.latent, self.decoder.channels, num_actions))
+        field_keys = jax.random.split(field_key, self.members)
+        start: Any = self.decoder.init(keys[2], z)
+        decoder = dict(start.get("params", {}))
+        noise = {"noise": decoder.pop("noise")} if "noise" in decoder else {}
+        return {
+            "recognition": self.recognition.init(keys[0], self.initial(), y, u),
+            "field": jax.vmap(self.field.init, (0, None))(field_keys, z),
+            "effect": self.effect.init(keys[1], u),
+            "decoder": decoder,
+            **noise,
+            "process": jnp.full(self.latent, unconstrained(self.process_variance)),
+        }
+
+    @property
+    def latent(self) -> int:
+        """d."""
+        return self.field.latent
+
+    def initial(self) -> Any:
+        """What the filter remembers before the first observation."""
+        return self.recognition.initial()
+
+    def step(self, params: PyTree, carry: Any, y: jax.Array, before: jax.Array):
+        """The filter, one step on: `(carry, mean [d], variance [d])` from y `[n]`, u `[m]`."""
+        return apply(self.recognition, params["recognition"], carry, y, before)
+
+    def encode(self, params: PyTree, carry: Any, window: Window) -> tuple[Any, Belief]:
+        """The filter over a window that `carry` precedes: the carry after it, and q `[T, d]`."""
+        carry, mean, variance = apply(
+            self.recognition, params["recognition"], carry, *window, method="encode"
+        )
+        return carry, Belief(mean, variance)
+
+    def velocity(self, params: PyTree, z: jax.Array) -> jax.Array:
+        """f(z), `[..., d] -> [..., d]`, of the first member."""
+        return apply(self.field, jax.tree.map(lambda x: x[0], params["field"]), z)
+
+    def velocities(self, params: PyTree, z: jax.Array) -> jax.Array:
+        """f(z) of every member, `[..., d] -> [M, ..., d]`."""
+        return jax.vmap(lambda field: apply(self.field, field, z))(params["field"])
+
+    def push(self, params: PyTree, action: jax.Array) -> jax.Array:
+        """g(u), `[..., m] -> [..., d]`."""
+        return apply(self.effect, params["effect"], action)
+
+    def noise(self, params: PyTree) -> jax.Array:
+        """q, `[d]`: process noise, a variance per unit of time."""
+        return jax.nn.softplus(params["process"]) + SMALLEST
+
+    def emission(self, params: PyTree, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """`(mean [..., n], variance [..., n])` of what is observed of z `[..., d]`."""
+        return apply(self.decoder, decoder_params(params), z)
+
+    def log_prob(self, params: PyTree, z: jax.Array, y: jax.Array) -> jax.Array:
+        """log p(y | z), `[...]` from z `[..., d]` and y `[..., n]`."""
+        return apply(self.decoder, decoder_params(params), z, y, method="log_prob")
+
+    def loss(
+        self,
+        params: PyTree,
+        window: Window,
+        carry: Any,
+        key: jax.Array,
+        config: Config,
+        beta: float | jax.Array = 1.0,
+    ) -> tuple[jax.Array, Metrics]:
+        """`sequence_elbo.elbo` of a window that `carry` precedes, and its parts; consumes `key`.
+
+        Each further member adds beta times its own divergences, from which nothing but its field
+        learns; `members` among the metrics is their mean.
+        """
+        params = {k: jax.lax.stop_gradient(v) if k in self.held else v for k, v in params.items()}
+        _, belief = self.encode(params, carry, window)
+        dynamics = Dynamics(
+            lambda z: self.velocity(params, z),
+            self.push(params, window.before[1:]),
+            self.noise(params),
+        )
+        draws = sequence_elbo.draw(key, config, *belief.mean.shape)
+        log_prob = lambda z, y: self.log_prob(params, z, y)
+        loss, metrics = sequence_elbo.elbo(
+            draws, window.y, window.valid, belief, dynamics, log_prob, config, beta
+        )
+        if self.members == 1:
+            return loss, metrics
+        others = self._members(params, window.valid, belief, dynamics, draws, config, beta)
+        return loss + beta * jnp.sum(others), {**metrics, "members": jnp.mean(others)}
+
+    def _members(self, params, valid, belief, dynamics, draws, config, beta) -> jax.Array:
+        """Σ_k w_k KL_k per valid step of every member but the first: `[M - 1]`."""
+        state, keep = sequence_elbo.latents(draws, valid, belief, dynamics, config, beta)
+        fixed = (state, belief, dynamics.effect, dynamics.process_variance)
+        state, belief, effect, process = jax.lax.stop_gradient(fixed)
+        weights = sequence_elbo.kl_weights(config.k_steps, config.decay)
+
+        def one(field: PyTree) -> jax.Array:
+            own = Dynamics(lambda z: apply(self.field, field, z), effect, process)
+            kl = sequence_elbo.k_step_kl(draws.steps, state, belief, valid, keep, own, config)
+            return jnp.sum(weights * kl) / jnp.maximum(jnp.sum(valid), 1)
+
+        # One after the other: batches of so small matrix products are slower on a CPU.
+        return jax.lax.map(one, jax.tree.map(lambda x: x[1:], params["field"]))
+
+
+def apply(module: Any, params: PyTree, *args: Any, method: str | None = None) -> Any:
+    """What a module, or a method of it, gives; flax's own annotation allows for more."""
+    return module.apply(params, *args, method=method)
+
+
+def forecast(
+    model: SequenceVAE,
+    params: PyTree,
+    z: jax.Array,
+    actions: jax.Array,
+    key: jax.Array,
+    dt: float | jax.Array,
+) -> jax.Array:
+    """What will be observed on average after each of K actions: `[K, n]`; consumes `key`.
+
+    The mean over S rollouts, with process noise, from samples z `[S, d]` of the present;
+    `actions` is `[K, m]`.
+    """
+    push = model.push(params, actions)  # [K, d]
+    noise = jax.random.normal(key, (actions.shape[0], *z.shape))
+    noise = noise * jnp.sqrt(model.noise(params) * dt)[None, None]
+
+    def step(z: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
+        push, noise = now
+        z = z + dt * (model.velocity(params, z) + push[None]) + noise
+        return z, jnp.mean(model.emission(params, z)[0], axis=0)
+
+    return jax.lax.scan(step, z, (push, noise))[1]
+
+
+def decoder_params(params: PyTree) -> PyTree:
+    """As the decoder's module wants them."""
+    noise = {"noise": params["noise"]} if "noise" in params else {}
+    return {"params": {**params["decoder"], **noise}}
+
+
+def with_decoder(params: PyTree, matrix: jax.Array, offset: jax.Array) -> PyTree:
+    """Parameters with C `[n, d]` and b `[n]` given, for a decoder that is known; hold it then."""
+    return {**params, "decoder": {"matrix": matrix, "offset": offset}}

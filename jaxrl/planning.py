@@ -1,0 +1,214 @@
+"""Minimises a cost over sequences of actions by sampling; knows no model and takes no gradients.
+
+iCEM (Pinneri et al. 2020): the cross-entropy method with coloured noise, so that samples go
+somewhere, and with memory of the best sequences, within a call and from one call to the next.
+Axes: N sequences, H actions of a sequence, m dimensions of an action, k elites carried over.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from jaxrl import checks
+
+Cost = Callable[[jax.Array], jax.Array]
+"""Sequences `[N, H, m]` -> costs `[N]`; one that is not a number counts as infinite."""
+
+
+@struct.dataclass
+class Config:
+    horizon: int = struct.field(pytree_node=False, default=10)
+    """H, actions planned ahead."""
+    candidates: int = struct.field(pytree_node=False, default=32)
+    """N, sequences drawn in the first iteration."""
+    iterations: int = struct.field(pytree_node=False, default=5)
+    """Draws and refits in one call."""
+    elites: int = struct.field(pytree_node=False, default=8)
+    """How many of the cheapest sequences the next draw is fitted to."""
+    momentum: float = 0.1
+    """Share of the old mean and standard deviation that a refit keeps, from 0 to below 1."""
+    initial_std: float = 0.5
+    """Standard deviation of the first draw, as a share of half the box."""
+    colour: float = 1.0
+    """β: the noise has power f^-β at frequency f along the horizon. 0 is white; more is slower."""
+    sample_decay: float = struct.field(pytree_node=False, default=1.25)
+    """Each iteration draws fewer sequences by this factor, though never below twice the elites."""
+    reused: float = struct.field(pytree_node=False, default=0.3)
+    """Share of the elites that the next iteration, or the next call, tries again."""
+
+    @property
+    def kept(self) -> int:
+        """k, elites that are tried again."""
+        return int(self.reused * self.elites)
+
+    @property
+    def draws(self) -> tuple[int, ...]:
+        """Sequences drawn in each iteration."""
+        sizes = [self.candidates]
+        least = min(2 * self.elites, self.candidates)
+        for _ in range(self.iterations - 1):
+            sizes.append(max(least, int(sizes[-1] / self.sample_decay)))
+        return tuple(sizes)
+
+
+class Plan(NamedTuple):
+    """What the next call begins with."""
+
+    mean: jax.Array  # [H, m]
+    elites: jax.Array  # [k, H, m], the best first
+    started: jax.Array  # bool; whether `elites` come from an earlier call
+
+
+def check(config: Config) -> None:
+    """Raises ValueError for numbers with which there is nothing to plan or to fit."""
+    checks.number("horizon", config.horizon, least=1)
+    checks.number("iterations", config.iterations, least=1)
+    checks.number("elites", config.elites, least=2)
+    checks.number("momentum", config.momentum, least=0, below=1)
+    checks.number("initial_std", config.initial_std, above=0)
+    checks.number("colour", config.colour, least=0)
+    checks.number("sample_decay", config.sample_decay, least=1)
+    if not 0 <= config.reused <= 1:
+        raise ValueError(f"reused is {config.reused}, expected a share from 0 to 1")
+    if config.elites > config.candidates:
+        raise ValueError(
+            f"elites is {config.elites}, expected at most candidates, {config.candidates}: "
+            "draw more sequences or keep fewer"
+        )
+
+
+def first_plan(config: Config, low: jax.Array, high: jax.Array) -> Plan:
+    """Nothing planned yet: the centre of the box from `low` `[m]` to `high` `[m]`.
+
+    Raises ValueError for a box of another shape, and as `check` does.
+    """
+    check(config)
+    if low.ndim != 1 or low.shape != high.shape:
+        raise ValueError(
+            f"low and high have shapes {low.shape} and {high.shape}, expected one shape [m]: give "
+            "the least and the largest value of each dimension of an action"
+        )
+    centre = (low + high) / 2
+    mean = jnp.broadcast_to(centre[None], (config.horizon, len(low)))
+    elites = jnp.broadcast_to(mean[None], (config.kept, *mean.shape))
+    return Plan(mean, elites, jnp.asarray(False))
+
+
+def icem(
+    cost: Cost, config: Config, plan: Plan, low: jax.Array, high: jax.Array, key: jax.Array
+) -> tuple[jax.Array, jax.Array, Plan]:
+    """The cheapest sequence found `[H, m]`, its cost, and the plan after its first step.
+
+    Every action lies in the box. The sequence is the best of all iterations, and never dearer than
+    the mean that the last one drew around. Consumes `key`.
+
+    Args:
+      cost: see `Cost`.
+      config: see `Config`.
+      plan: from `first_plan`, or from the last call. If s steps have been taken since and not one,
+        `advanced(plan, s - 1, ...)`.
+      low: `[m]`, the box's least actions.
+      high: `[m]`, its largest.
+      key: for the draws.
+    """
+    noise_key, shift_key = jax.random.split(key)
+    shape = (sum(config.draws), config.horizon, len(low))
+    # All noise at once: one program to compile, and one large product instead of small ones.
+    noises = coloured_noise(noise_key, shape, config.colour)
+    box = [jnp.broadcast_to(side[None], shape[1:]) for side in (low, high)]
+    mean, std = plan.mean, config.initial_std * (box[1] - box[0]) / 2
+    pool, pool_cost = plan.elites, jnp.zeros(0)
+    best, best_cost = mean, jnp.asarray(jnp.inf)
+    for i, noise in enumerate(jnp.split(noises, np.cumsum(config.draws)[:-1])):
+        drawn = jnp.clip(mean[None] + std[None] * noise, *(side[None] for side in box))
+        if i == config.iterations - 1:
+            drawn = drawn.at[0].set(mean)
+        tried = jnp.concatenate([drawn, pool])
+        if i == 0:
+            unborn = (jnp.arange(len(tried)) >= len(drawn)) & ~plan.started  # no call was before
+            costs = jnp.where(unborn, jnp.inf, _comparable(cost(tried)))
+        else:
+            costs = jnp.concatenate([_comparable(cost(drawn)), pool_cost])
+        falling, chosen = jax.lax.top_k(-costs, config.elites)
+        elites, elite_costs = tried[chosen], -falling
+        best = jnp.where(elite_costs[0] < best_cost, elites[0], best)
+        best_cost = jnp.minimum(elite_costs[0], best_cost)
+        mean = _mixed(config.momentum, jnp.mean(elites, axis=0), mean)
+        std = _mixed(config.momentum, jnp.std(elites, axis=0, ddof=1), std)
+        pool, pool_cost = elites[: config.kept], elite_costs[: config.kept]
+    after = Plan(mean, pool, jnp.asarray(True))
+    return best, best_cost, advanced(after, 1, low, high, shift_key)
+
+
+def cem(
+    cost: Cost, config: Config, plan: Plan, low: jax.Array, high: jax.Array, key: jax.Array
+) -> tuple[jax.Array, jax.Array, Plan]:
+    """The plain cross-entropy method, called as `icem`: white noise and no memory of elites.
+
+    For comparison. Every iteration draws `candidates` sequences; a refit forgets the one before. It
+    shares with `icem` the start from the plan's mean, the trial of the last mean, and that the
+    best of all iterations is returned.
+    """
+    plain = config.replace(momentum=0.0, colour=0.0, sample_decay=1.0, reused=0.0)  # type: ignore
+    best, best_cost, after = icem(
+        cost, plain, plan._replace(elites=plan.elites[:0]), low, high, key
+    )
+    return best, best_cost, plan._replace(mean=after.mean)
+
+
+def advanced(
+    plan: Plan, steps: int | jax.Array, low: jax.Array, high: jax.Array, key: jax.Array
+) -> Plan:
+    """The plan when `steps` more actions have been taken: what is left of it, moved to the front.
+
+    The mean goes on with its last action, the elites with actions drawn from the box. Consumes
+    `key`.
+    """
+    horizon = len(plan.mean)
+    index = jnp.arange(horizon)
+    mean = plan.mean[jnp.minimum(index + steps, horizon - 1)]
+    fresh = jax.random.uniform(key, plan.elites.shape) * (high - low)[None, None] + low[None, None]
+    moved = plan.elites[:, jnp.minimum(index + steps, horizon - 1)]
+    return plan._replace(
+        mean=mean, elites=jnp.where((index + steps < horizon)[None, :, None], moved, fresh)
+    )
+
+
+def coloured_noise(
+    key: jax.Array, shape: tuple[int, int, int], exponent: float | jax.Array
+) -> jax.Array:
+    """Gaussian noise `[N, H, m]`, of variance 1 and of power f^-exponent along the horizon.
+
+    Independent between sequences and dimensions; stationary and periodic along H. Frequency 0 has
+    the power of the lowest other one (Timmer & König 1995). Consumes `key`.
+    """
+    number, horizon, dims = shape
+    basis, frequency = _fourier(horizon)
+    power = jnp.asarray(frequency) ** -jnp.asarray(exponent, jnp.float32)
+    shaped = jnp.sqrt(power / jnp.mean(power))[:, None] * basis  # [frequency, time]
+    white = jax.random.normal(key, (number, dims, horizon))
+    # A matrix product and no transform: a horizon is short, and this is one call for all.
+    return jnp.swapaxes(jnp.matmul(white, shaped, precision="highest"), 1, 2)
+
+
+def _fourier(length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal waves `[length, length]`, a row each, and their frequencies `[length]`."""
+    time = np.arange(length)
+    order = (np.arange(length) + 1) // 2  # 0, 1, 1, 2, 2, ...: cosine and sine of each
+    phase = np.where(np.arange(length) % 2 == 1, 0.0, -np.pi / 2)
+    phase[0] = 0.0
+    waves = np.cos(2 * np.pi * order[:, None] * time[None] / length + phase[:, None])
+    waves /= np.linalg.norm(waves, axis=1, keepdims=True)
+    return waves.astype(np.float32), (np.maximum(order, 1) / length).astype(np.float32)
+
+
+def _mixed(share: float | jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:
+    return (1 - share) * new + share * old
+
+
+def _comparable(costs: jax.Array) -> jax.Array:
+    return jnp.where(jnp.isnan(costs), jnp.inf, costs)

@@ -1,0 +1,135 @@
+"""What data say of the parameters of a field: Gaussian, in units of a noise that is learned too.
+
+Normal-inverse-gamma: given the variance v of the noise, the parameters are Gaussian with covariance
+v P; 1/v is gamma distributed. Both are conjugate to `displacement = design @ parameters + noise`,
+so one datum at a time gives what all at once would (Bishop 2006, sections 3.3 and 2.3.6; Gelman et
+al. 2013, chapter 14). Axes: p parameters, d outputs.
+
+Where all outputs see the same regressors, as the d components of a field made of shared features
+do, one covariance `[p, p]` serves all of them: the full one is its Kronecker product with the unit
+matrix `[d, d]`. Else, `shared=False`, the design has a row per output; so does a linearised model.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import checks
+
+dot = partial(jnp.matmul, precision="highest")
+
+KNOWN = 1e12  # shape of a noise that is known: what data add to it is lost in rounding
+
+
+class Posterior(NamedTuple):
+    mean: jax.Array  # [p, d] where the outputs share the design, else [p]
+    covariance: jax.Array  # [p, p], P: in units of the variance of the noise
+    shape: jax.Array  # of the gamma distribution of 1 / variance
+    rate: jax.Array  # of the same; the noise's variance is about rate / shape
+
+
+def prior(
+    num_parameters: int,
+    dims: int,
+    relative_variance: float | jax.Array,
+    noise_variance: float | jax.Array,
+    noise_strength: float | jax.Array = jnp.inf,
+    shared: bool = True,
+) -> Posterior:
+    """Before any data: independent parameters with mean 0.
+
+    Args:
+      num_parameters: p; those of one output if `shared`.
+      dims: d.
+      relative_variance: of a parameter, in units of `noise_variance`.
+      noise_variance: of one output, in its unit squared: the first guess.
+      noise_strength: how many outputs that guess is worth. Infinite: the noise is known.
+      shared: whether one row of the design serves all outputs.
+
+    Raises:
+      ValueError: a size below 1, or a number that is not above 0.
+    """
+    checks.number("num_parameters", num_parameters, least=1)
+    checks.number("dims", dims, least=1)
+    checks.number("relative_variance", relative_variance, above=0)
+    checks.number("noise_variance", noise_variance, above=0)
+    if isinstance(noise_strength, int | float) and not noise_strength > 0:
+        raise ValueError(
+            f"noise_strength is {noise_strength}, expected a number above 0: give the outputs that "
+            "noise_variance is worth, infinitely many if it is known"
+        )
+    shape = jnp.minimum(jnp.asarray(noise_strength, jnp.float32) / 2, KNOWN)
+    return Posterior(
+        mean=jnp.zeros((num_parameters, dims) if shared else num_parameters),
+        covariance=jnp.eye(num_parameters) * relative_variance,
+        shape=shape,
+        rate=shape * noise_variance,
+    )
+
+
+def noise_variance(posterior: Posterior) -> jax.Array:
+    """The variance of the noise, a scalar: 1 / E[1 / variance]."""
+    return posterior.rate / posterior.shape
+
+
+def predictive(posterior: Posterior, design: jax.Array) -> jax.Array:
+    """x P xᵀ for every row x of `design` `[..., p]`: `[...]`, in units of the noise's variance.
+
+    The variance of what the model says there, without the noise of an observation, which would add
+    1. With a shared design a row tells it for each of the d outputs.
+    """
+    return jnp.sum(dot(design, posterior.covariance) * design, axis=-1)
+
+
+def observed(
+    posterior: Posterior,
+    design: jax.Array,
+    displacement: jax.Array,
+    relative_noise: float | jax.Array = 1.0,
+) -> Posterior:
+    """After one datum, `displacement = design @ parameters + noise`.
+
+    Exact. The covariance stays exactly symmetric; each row of the design costs O(p²).
+
+    Args:
+      posterior: before it.
+      design: `[p]` where shared, else `[d, p]`. If it is a linearisation at some parameters, the
+        displacement must have what is left of the model at them added to it: J θ + (what was seen
+        - what θ predicts).
+      displacement: `[d]`.
+      relative_noise: variance of this datum's noise in units of the noise's variance, the same for
+        all outputs. Infinite: nothing was seen.
+
+    Raises:
+      ValueError: the shapes do not fit together.
+    """
+    mean, covariance, shape, rate = posterior
+    size, dims = len(mean), displacement.shape[-1]
+    shared = mean.ndim == 2
+    expected = (size,) if shared else (dims, size)
+    if design.shape != expected or displacement.shape != (mean.shape[1] if shared else dims,):
+        raise ValueError(
+            f"design and displacement have shapes {design.shape} and {displacement.shape}, "
+            f"expected {expected} and [d] for parameters {mean.shape}: give one datum of this model"
+        )
+
+    def absorb(carry, datum):
+        mean, covariance, misfit = carry
+        row, seen = datum
+        spread = dot(covariance, row)
+        variance = relative_noise + jnp.maximum(dot(row, spread), 0.0)
+        error = seen - dot(row, mean)  # [d] or scalar
+        scaled = spread / jnp.sqrt(variance)
+        change = jnp.multiply.outer(scaled, error / jnp.sqrt(variance))
+        covariance = covariance - scaled[:, None] * scaled[None]  # symmetric to the last bit
+        return (mean + change, covariance, misfit + jnp.sum(error**2) / variance), None
+
+    start = (mean, covariance, jnp.zeros_like(rate))
+    if shared:
+        mean, covariance, misfit = absorb(start, (design, displacement))[0]
+    else:
+        mean, covariance, misfit = jax.lax.scan(absorb, start, (design, displacement))[0]
+    count = jnp.where(jnp.isinf(relative_noise), 0.0, dims)
+    return Posterior(mean, covariance, shape + count / 2, rate + misfit / 2)

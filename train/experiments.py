@@ -1,0 +1,216 @@
+"""Many online experiments in one program: every policy on every field, from the same beginnings.
+
+Policies that differ by numbers alone (how long a random input is held) share one compiled body; the
+others have one each. Within a seed all policies see the same world, start and chance.
+
+Axes: F fields, P policies of a group, G points of the grid along each axis, d latent dimensions.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.vector_field import VectorField
+from envs.vector_field.params import Params
+from jaxrl import loop, stimulation
+from jaxrl.loop import TrainState
+from jaxrl.types import PyTree
+from train.learners import Learner
+
+POINTS = 25
+"""G, points of the grid on which a field is scored, along each axis."""
+TRAIL = 1_000
+"""Newest latent states that are kept for pictures."""
+ATTEMPTS, ABREAST, ATTEMPT_STEPS, GOAL_STEPS = 128, 32, 1_000, 100
+"""How the reachable cells are found out; see `reachable`."""
+
+
+NUMBERS = ("hold_steps", "at_edge", "strength")
+"""What policies may differ in and yet share one compiled body."""
+
+
+class Group(NamedTuple):
+    """Policies that one compiled body serves."""
+
+    policies: tuple[str, ...]
+    base: stimulation.Config
+    numbers: dict[str, jax.Array]  # [P] each of `NUMBERS`
+
+
+class Experiment(NamedTuple):
+    """One online experiment on its way."""
+
+    train: TrainState  # of the loop with one environment; its agent is kept apart
+    trail: jax.Array  # [TRAIL, d] newest latent states, the last one newest
+    visited: jax.Array  # [G, G] bool
+
+
+def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
+    """Policies by what is compiled for them; all that only hold random inputs come together."""
+    held = tuple(name for name, policy in policies.items() if policy.kind == "hold")
+    together = [held, *[(name,) for name in policies if name not in held]]
+    return [
+        Group(
+            names,
+            policies[names[0]],
+            {n: jnp.array([getattr(policies[name], n) for name in names]) for n in NUMBERS},
+        )
+        for names in together
+        if names
+    ]
+
+
+def grid_points(box: float) -> jax.Array:
+    """`[G, G, 2]`: the points within ± `box` at which a field is scored, by first coordinate."""
+    axis = jnp.linspace(-box, box, POINTS)
+    return jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1)
+
+
+def cells(z: jax.Array, box: float) -> jax.Array:
+    """`[G, G]` bool: the cells around the grid's points in which any state `z` `[T, 2]` lies."""
+    axis = jnp.linspace(-box, box, POINTS)
+    near = jnp.abs(z[:, :, None] - axis[None, None]) <= box / (POINTS - 1)  # [T, 2, G]
+    both = near.astype(jnp.float32)
+    return jnp.matmul(both[:, 0].T, both[:, 1]) > 0
+
+
+def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> jax.Array:
+    """`[G, G]` bool: the cells that a controller which knows the field comes to.
+
+    It heads for a random goal in the box, another one every `GOAL_STEPS` steps, as straight as the
+    largest input allows, in `ATTEMPTS` attempts of `ATTEMPT_STEPS` steps.
+    """
+
+    def towards(goal: jax.Array, z: jax.Array) -> jax.Array:
+        effect = lambda u: env.effect(u, z, params)
+        nothing = jnp.zeros(env.num_inputs)
+        wanted = (goal - z) / params.dt - env.velocity(z, params) - effect(nothing)
+        u = jnp.matmul(wanted, jax.jacfwd(effect)(nothing))
+        u = u / jnp.maximum(jnp.max(jnp.abs(u)), 1e-6) * params.action_bound
+        near = jnp.linalg.norm(goal - z) < params.dt * params.action_bound
+        return jnp.where(near, 0.0, 1.0) * u
+
+    def step(carry: tuple, time: jax.Array):
+        state, goal, visited, key = carry
+        key, goal_key, step_key = jax.random.split(key, 3)
+        fresh = jax.random.uniform(goal_key, goal.shape, minval=-box, maxval=box)
+        goal = jnp.where(time % GOAL_STEPS == 0, fresh, goal)
+        u = jax.vmap(towards)(goal, state.z)
+        stepped = jax.vmap(env.step, in_axes=(0, 0, 0, None))
+        _, state, *_ = stepped(jax.random.split(step_key, ATTEMPTS), state, u, params)
+        return (state, goal, visited | cells(state.z, box), key), None
+
+    reset_key, key = jax.random.split(key)
+    resets = jax.vmap(env.reset, in_axes=(0, None))
+    _, start = resets(jax.random.split(reset_key, ATTEMPTS), params)
+    begin = (start, jnp.zeros((ATTEMPTS, 2)), cells(start.z, box), key)
+    (_, _, visited, _), _ = jax.lax.scan(step, begin, jnp.arange(ATTEMPT_STEPS))
+    return visited
+
+
+class Laboratory(NamedTuple):
+    """What runs the experiments of one seed; `[F]` and `[P, F]` are leading axes of its trees."""
+
+    init: Callable[[jax.Array], tuple[PyTree, PyTree]]
+    """`key -> (agents, rest)`, dicts by the first policy of each group, and the reachable cells."""
+    advance: Callable[[PyTree, PyTree], tuple[PyTree, PyTree, dict[str, jax.Array]]]
+    """A stretch of samples: `(agents, rest) -> (agents, rest, scores)`, each score `[F, policies]`
+    in the order of the policies."""
+
+
+def make(
+    env: VectorField,
+    worlds: Callable[[jax.Array], Params],
+    learner: Learner,
+    policies: dict[str, stimulation.Config],
+    box: float,
+    samples: int,
+) -> Laboratory:
+    """Experiments that advance by `samples` at a time.
+
+    `worlds(key)` are the parameters of the environment, `[F, ...]`.
+    """
+    grouped = groups(policies)
+
+    def loop_of(policy: stimulation.Config, params: Params) -> loop.Loop:
+        return loop.make_loop(env, params, learner.make(policy, params), loop.Config(1, 1))
+
+    def begin(base: stimulation.Config, numbers: dict, params: Params, key: jax.Array):
+        state = loop_of(replace(base, **numbers), params).init(key)
+        trail = jnp.broadcast_to(state.env.z, (TRAIL, 2))
+        visited = jnp.zeros((POINTS, POINTS), bool)
+        return state.agent, Experiment(state._replace(agent=()), trail, visited)
+
+    def stretch(base: stimulation.Config, numbers: dict, agent, experiment, within):
+        update = loop_of(replace(base, **numbers), learner.world(agent)).update
+
+        def step(state: TrainState, _):
+            state, metrics = update(state)
+            return state, (state.env.z[0], metrics.agent)
+
+        state = experiment.train._replace(agent=agent)
+        state, (path, metrics) = jax.lax.scan(step, state, length=samples)
+        visited = experiment.visited | cells(path, box)
+        trail = jnp.concatenate([experiment.trail, path])[-TRAIL:]
+        after = Experiment(state._replace(agent=()), trail, visited)
+        newest = {name: x[-1] for name, x in metrics.items()}
+        return state.agent, after, scores(state.agent, visited, within) | newest
+
+    def scores(agent: PyTree, visited: jax.Array, within: jax.Array) -> dict[str, jax.Array]:
+        points = grid_points(box)
+        true = env.velocity(points, learner.world(agent))
+        learned = learner.velocity(agent, points)
+        everywhere = jnp.ones_like(within)
+        return {
+            "error": relative_error(learned, true, everywhere),
+            "reachable_error": relative_error(learned, true, within),
+            "coverage": jnp.sum(visited & within) / jnp.sum(within),
+        }
+
+    def of_all(body: Callable, group: Group, *by_policy: int | None) -> Callable:
+        """`body` for all policies of a group on all fields: `(numbers, ...)` -> `[P, F]`.
+
+        `by_policy` says for each further argument `[F, ...]` whether it has an axis of policies.
+        """
+        body = partial(body, group.base)
+        of_fields = jax.vmap(body, in_axes=(None, *[0] * len(by_policy)))
+        return jax.vmap(of_fields, in_axes=(0, *by_policy))
+
+    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+        world_key, reach_key, start_key = jax.random.split(key, 3)
+        params = worlds(world_key)
+        fields = len(env.fields)
+        find = partial(reachable, env, box=box)
+        within = jax.vmap(lambda p, k: find(p, key=k))(params, jax.random.split(reach_key, fields))
+        agents, experiments = {}, {}
+        for group in grouped:
+            keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
+            made = of_all(begin, group, None, None)(group.numbers, params, keys)
+            agents[group.policies[0]], experiments[group.policies[0]] = made
+        return agents, (experiments, within)
+
+    def advance(agents: PyTree, rest: PyTree) -> tuple[PyTree, PyTree, dict[str, jax.Array]]:
+        experiments, within = rest
+        agents, experiments, found = dict(agents), dict(experiments), {}
+        for group in grouped:
+            name = group.policies[0]
+            agents[name], experiments[name], scored = of_all(stretch, group, 0, 0, None)(
+                group.numbers, agents[name], experiments[name], within
+            )
+            for i, policy in enumerate(group.policies):
+                found[policy] = {measure: x[i] for measure, x in scored.items()}  # each [F]
+        in_order = [found[name] for name in policies]
+        by_measure = {m: jnp.stack([x[m] for x in in_order], axis=1) for m in in_order[0]}
+        return agents, (experiments, within), by_measure
+
+    return Laboratory(init, advance)
+
+
+def relative_error(learned: jax.Array, true: jax.Array, where: jax.Array) -> jax.Array:
+    """√(Σ|learned - true|² / Σ|true|²) over the points `where` `[G, G]`; 1: nothing is known."""
+    missed = jnp.sum(jnp.sum((learned - true) ** 2, axis=-1) * where)
+    return jnp.sqrt(missed / jnp.sum(jnp.sum(true**2, axis=-1) * where))
