@@ -29,7 +29,7 @@ def when(
     @choose.def_vmap
     def choose_for_all(size: int, batched, due: jax.Array, operands: PyTree, otherwise: PyTree):
         repeated = lambda tree, flags: jax.tree.map(
-            lambda x, has_axis: x if has_axis else jnp.broadcast_to(x, (size, *x.shape)),
+            lambda x, has_axis: x if has_axis else jnp.broadcast_to(x, (size, *jnp.shape(x))),
             tree,
             flags,
         )
@@ -38,4 +38,4 @@ def when(
         result = where_tree(due, fresh, otherwise)
         return result, jax.tree.map(lambda _: True, result)
 
-    return choose(due, operands, otherwise)
+    return choose(due, *jax.tree.map(jnp.asarray, (operands, otherwise)))

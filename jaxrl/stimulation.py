@@ -48,7 +48,7 @@ class Config:
     """planned: steps taken of a plan before the next one is made."""
     action_cost: float = 0.0
     """myopic, planned: price of the squared input, per step."""
-    planner: planning.Config = planning.Config(iterations=2, initial_std=1.0, colour=2.5)
+    planner: planning.Config = planning.Config(initial_std=1.0, colour=2.5)
     """planned: the search."""
 
 
@@ -128,14 +128,14 @@ def make(config: Config, see: See, low: jax.Array, high: jax.Array) -> Policy:
 
     def planned(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
         def search(operands):
-            knowledge, z, plan, low, high, key = operands
+            config, knowledge, z, plan, low, high, key = operands
             search_key, later_key = jax.random.split(key)
             cost = partial(plan_cost, config, see(knowledge), z)
             best, _, plan = planning.icem(cost, config.planner, plan, low, high, search_key)
             return best, planning.advanced(plan, config.replan_steps - 1, low, high, later_key)
 
         due = stimulus.steps_left <= 0
-        operands = (knowledge, z, stimulus.plan, low, high, key)
+        operands = (config, knowledge, z, stimulus.plan, low, high, key)
         actions, plan = when(due, search, operands, (stimulus.actions, stimulus.plan))
         left = jnp.where(due, config.replan_steps, stimulus.steps_left) - 1
         after = Stimulus(stimulus.held, left, jnp.roll(actions, -1, axis=0), plan)

@@ -1,4 +1,4 @@
-"""How every test runs: JAX's strict modes, and no display."""
+"""How every test runs: JAX's strict modes, no display, and long files first."""
 
 import os
 
@@ -16,3 +16,27 @@ jax.config.update("jax_legacy_prng_key", "error")
 def key() -> jax.Array:
     """A key; split it where a test needs two."""
     return jax.random.key(0)
+
+
+LONG_FILES = (
+    "test_notebooks.py",
+    "train/test_snake.py",
+    "train/test_allo.py",
+    "train/test_run.py",
+    "train/test_durotaxis.py",
+    "train/test_vector_field.py",
+    "agents/",
+    "envs/test_contract.py",
+)
+"""Begun in this order, before all others, so that no worker is left with one of them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sorts by file; each goes to one worker as a whole, which makes its fixtures but once."""
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.as_posix()
+        found = (i for i, name in enumerate(LONG_FILES) if f"/tests/{name}" in path)
+        return next(found, len(LONG_FILES))
+
+    items.sort(key=place)

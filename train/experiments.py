@@ -82,16 +82,18 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
     """`[G, G]` bool: the cells that a controller which knows the field comes to.
 
     It heads for a random goal in the box, another one every `GOAL_STEPS` steps, as straight as the
-    largest input allows, in `ATTEMPTS` attempts of `ATTEMPT_STEPS` steps.
+    largest input allows, in `ATTEMPTS` attempts of `ATTEMPT_STEPS` steps. In half of them it pushes
+    in random directions instead: where the state swings, the straight way is not the farthest.
     """
 
-    def towards(goal: jax.Array, z: jax.Array) -> jax.Array:
+    def towards(goal: jax.Array, z: jax.Array, pushes: jax.Array) -> jax.Array:
         effect = lambda u: env.effect(u, z, params)
         nothing = jnp.zeros(env.num_inputs)
-        wanted = (goal - z) / params.dt - env.velocity(z, params) - effect(nothing)
+        straight = (goal - z) / params.dt - env.velocity(z, params)
+        wanted = jnp.where(pushes, goal, straight) - effect(nothing)
         u = jnp.matmul(wanted, jax.jacfwd(effect)(nothing))
         u = u / jnp.maximum(jnp.max(jnp.abs(u)), 1e-6) * params.action_bound
-        near = jnp.linalg.norm(goal - z) < params.dt * params.action_bound
+        near = ~pushes & (jnp.linalg.norm(goal - z) < params.dt * params.action_bound)
         return jnp.where(near, 0.0, 1.0) * u
 
     def step(carry: tuple, time: jax.Array):
@@ -99,7 +101,7 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
         key, goal_key, step_key = jax.random.split(key, 3)
         fresh = jax.random.uniform(goal_key, goal.shape, minval=-box, maxval=box)
         goal = jnp.where(time % GOAL_STEPS == 0, fresh, goal)
-        u = jax.vmap(towards)(goal, state.z)
+        u = jax.vmap(towards)(goal, state.z, jnp.arange(ATTEMPTS) % 2 == 1)
         stepped = jax.vmap(env.step, in_axes=(0, 0, 0, None))
         _, state, *_ = stepped(jax.random.split(step_key, ATTEMPTS), state, u, params)
         return (state, goal, visited | cells(state.z, box), key), None

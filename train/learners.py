@@ -13,7 +13,6 @@ from envs.vector_field.fields import FIELDS
 from envs.vector_field.params import Params
 from jaxrl import linalg, stimulation
 from jaxrl.agents import field_learner, sequence_vae
-from jaxrl.agents.sequence_vae import Knowledge
 from jaxrl.latent_scores import affine_alignment, aligned_velocity
 from jaxrl.networks.latent import SequenceVAE
 from jaxrl.stimulation import Known
@@ -51,13 +50,12 @@ FIRST_GUESS = 0.5
 """Of each of them; no field has it."""
 
 
-def bayesian(env: VectorField, config: field_learner.Config, family: bool = False) -> Learner:
-    """Gaussian posterior, the decoder known; with `family` all of the field but two parameters."""
+def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -> Learner:
+    """Gaussian posterior, the decoder known; and all but two parameters of the field `family`."""
     world = field_learner.World(env.effect, env.emission)
     if family:
-        name = env.fields[0]
-        member = lambda z, e: FIELDS[name](z, **dict(zip(FAMILIES[name], e, strict=True)))
-        start = (FIRST_GUESS,) * len(FAMILIES[name])
+        member = lambda z, e: FIELDS[family](z, **dict(zip(FAMILIES[family], e, strict=True)))
+        start = (FIRST_GUESS,) * len(FAMILIES[family])
         world = world._replace(family=member, family_start=start)
 
     def make(policy: stimulation.Config, params: Params) -> Agent:
@@ -92,11 +90,10 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
 
     def uncertainty(agent: sequence_vae.State, z: jax.Array) -> jax.Array:
         turn, shift = turned(agent)
-        there = jnp.matmul(turn, z) + shift
-        knowledge = Knowledge(agent.params, agent.information, agent.known)
-        relative = sequence_vae.look_ahead(config, model, knowledge).spread(there)
-        back = linalg.inverse(turn)
-        return relative * config.noise / agent.known.dt * jnp.sum(back**2) / len(z)
+        variance = sequence_vae.uncertainty(
+            config, model, agent.params, agent.information, agent.known, jnp.matmul(turn, z) + shift
+        )
+        return variance * jnp.sum(linalg.inverse(turn) ** 2) / len(z)
 
     return Learner(
         make=make,
@@ -112,4 +109,4 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
 def known_of(params: Params, num_inputs: int) -> Known:
     """What a learner is told of a world."""
     bound = jnp.broadcast_to(params.action_bound, (num_inputs,))
-    return Known(jnp.asarray(params.dt), -bound, bound, params, params.reach)
+    return Known(jnp.asarray(params.dt), -bound, bound, params, jnp.asarray(params.reach))

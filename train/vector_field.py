@@ -1,7 +1,9 @@
 """`python -m train.vector_field`: learn vector fields online, stimulating where that tells most.
 
 Presets: `vector_field` (default), a limit cycle seen through noisy linear channels; `seen`, three
-fields whose state is observed; `duffing`; `spikes`, with Poisson counts.
+fields whose state is observed; `duffing`; `spikes`, with Poisson counts; `family`, where only two
+parameters are unknown; `sequence_vae`, which learns how the state is observed, too. With `--data
+FILE.npz` nothing is stimulated: a sequence VAE learns from what was recorded (`train.recorded`).
 """
 
 import sys

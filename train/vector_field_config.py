@@ -210,7 +210,8 @@ def make_learner(config: Config) -> Learner:
         settings = replace(
             settings, process_noise=config.env.process_noise, noise_strength=math.inf
         )
-    return learners.bayesian(env, settings, config.learner == "family")
+    family = config.env.fields[0] if config.learner == "family" else ""
+    return learners.bayesian(env, settings, family)
 
 
 def make_model(config: Config) -> SequenceVAE:

@@ -3,6 +3,7 @@
 Nothing is to be won: the environment is there to be learned (see `jaxrl` for who learns it).
 """
 
+from collections.abc import Callable
 from dataclasses import fields as fields_of
 from functools import cached_property, partial
 from typing import Any
@@ -18,6 +19,8 @@ from envs.vector_field.fields import FIELDS, mean_speed
 from envs.vector_field.params import Params, check, check_shapes, typed
 
 DIMS = 2
+Field = str | Callable[[jax.Array], jax.Array]
+"""A name of `FIELDS`, or a function of one's own: the velocity `[2]` at one state `[2]`."""
 
 
 @struct.dataclass
@@ -30,8 +33,10 @@ class State:
 class VectorField(Environment):
     """z' = z + dt (f(z) + g(u)) + √(q dt) ε in the plane, seen in `channels` channels.
 
-    * `fields`: one name of `envs.vector_field.fields.FIELDS`, or several, of which `Params.field`
-      chooses one; then a batch of environments may mix fields in one program.
+    * `fields`: one name of `envs.vector_field.fields.FIELDS`, or a function of your own that maps
+      one state `[2]` to its velocity `[2]`; or several, of which `Params.field` chooses one: then a
+      batch of environments may mix fields in one program. A function is known by its identity:
+      environments share a compilation where it is the same object.
     * Action: float32 `[num_inputs]`, clipped to ±`Params.action_bound`. `encoder` makes it a
       velocity: identity, linear, or mlp with 16 relus.
     * Observation: float32 `[channels]`, with `noise` gaussian, poisson (loglinear only) or none.
@@ -45,14 +50,15 @@ class VectorField(Environment):
 
     With `with_transition_gradients()` states can be differentiated by actions and earlier states.
 
-    Raises ValueError for unknown names and for what does not fit together.
+    Raises ValueError for unknown names, functions that are no fields, and what does not fit
+    together.
     """
 
     _supports_transition_gradients = True
 
     def __init__(
         self,
-        fields: str | tuple[str, ...] = "limit_cycle",
+        fields: Field | tuple[Field, ...] = "limit_cycle",
         observation: str = "linear",
         noise: str = "gaussian",
         channels: int = 20,
@@ -60,11 +66,8 @@ class VectorField(Environment):
         num_inputs: int = DIMS,
     ):
         super().__init__()
-        fields = (fields,) if isinstance(fields, str) else tuple(fields)
-        unknown = [name for name in fields if name not in FIELDS]
-        if unknown or not fields:
-            found = f"field {unknown[0]!r} is unknown" if unknown else "fields is empty"
-            raise ValueError(f"{found}; expected one or more of {', '.join(FIELDS)}")
+        fields = (fields,) if isinstance(fields, str) or callable(fields) else tuple(fields)
+        _check(fields)
         observations.check(observation, noise, channels, DIMS)
         encoders.check(encoder, num_inputs, DIMS)
         self.fields = fields
@@ -124,7 +127,7 @@ class VectorField(Environment):
 
     def velocity(self, z: jax.Array, params: Params) -> jax.Array:
         """The drift f alone: `[..., 2]` at `z` `[..., 2]`, latent units per unit of time."""
-        branches = [partial(_drift, name, params.landscape) for name in self.fields]
+        branches = [partial(_drift, field, params.landscape) for field in self.fields]
         if len(branches) == 1:
             return branches[0](z)
         return jax.lax.switch(params.field, branches, z)
@@ -192,7 +195,26 @@ class VectorField(Environment):
         return f"VectorField({switches})"
 
 
-def _drift(name: str, drawn: jax.Array, z: jax.Array) -> jax.Array:
-    """The named field at `z` `[..., 2]`; `drawn` is the landscape, which only one of them has."""
-    field = FIELDS[name]
-    return field(z, drawn) if name == "multi_attractor" else field(z)
+def _check(fields: tuple[Field, ...]) -> None:
+    """Raises ValueError unless there are fields, each a known name or a function `[2] -> [2]`."""
+    own = [field for field in fields if callable(field)]
+    unknown = [name for name in fields if not callable(name) and name not in FIELDS]
+    if unknown or not fields:
+        found = f"field {unknown[0]!r} is unknown" if unknown else "fields is empty"
+        names = ", ".join(FIELDS)
+        raise ValueError(f"{found}; expected one or more of {names}, or functions of your own")
+    for field in own:
+        found = jax.eval_shape(field, jax.ShapeDtypeStruct((DIMS,), jnp.float32))
+        if getattr(found, "shape", None) != (DIMS,) or found.dtype != jnp.float32:
+            raise ValueError(
+                f"field {field!r} returns {found} at one state; expected float32 [{DIMS}], as from "
+                "jnp.stack([dx, dy])"
+            )
+
+
+def _drift(field: Field, drawn: jax.Array, z: jax.Array) -> jax.Array:
+    """The field at `z` `[..., 2]`; `drawn` is the landscape, which only one of them has."""
+    if callable(field):
+        return jnp.vectorize(field, signature="(d)->(d)")(z)
+    named = FIELDS[field]
+    return named(z, drawn) if field == "multi_attractor" else named(z)

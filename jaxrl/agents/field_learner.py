@@ -60,6 +60,7 @@ class State(NamedTuple):
     posterior: Posterior
     known: Known
     information: jax.Array  # nats, what the data have told about the parameters
+    blur: jax.Array  # variance with which the last state became known, in units of its noise
 
 
 class Memory(NamedTuple):
@@ -80,7 +81,7 @@ def make(config: Config, world: World, known: Known) -> Agent:
 
     def init(key: jax.Array, obs: jax.Array) -> State:
         del key, obs
-        return State(first_posterior(config, world, known), known, jnp.zeros(()))
+        return State(first_posterior(config, world, known), known, jnp.zeros(()), jnp.ones(()))
 
     def memory() -> Memory:
         return Memory(first_belief(config), policy.init())
@@ -211,13 +212,13 @@ def learned(
         emission = lambda z: world.emission(z, known.numbers)
         evidence = kalman.evidence(expected, next_obs, emission)
         error, blur = evidence.displacement, 1 / (evidence.weight * noise)
-    blur = jnp.where(is_free(known, step(belief.mean) + error), blur, jnp.inf)
+    counted = jnp.where(is_free(known, step(belief.mean) + error), blur, jnp.inf)
     explained = jnp.matmul(regressors, state.posterior.mean, precision="highest")
     gram = fisher.kernel(regressors[None], state.posterior.covariance)
     outputs = 1 if regressors.ndim == 2 else len(error)
-    gain = fisher.d_gain(gram, 1 / blur, outputs) / 2
-    after = posterior.observed(state.posterior, regressors, explained + error, blur)
-    return State(after, known, state.information + gain)
+    gain = fisher.d_gain(gram, 1 / counted, outputs) / 2
+    after = posterior.observed(state.posterior, regressors, explained + error, counted)
+    return State(after, known, state.information + gain, blur)
 
 
 def forecast(
@@ -252,7 +253,7 @@ def look_ahead(config: Config, world: World, state: State) -> Outlook:
         step=lambda z, u: moved(config, world, state, u, z),
         design=partial(design, config, world, state),
         covariance=state.posterior.covariance,
-        blur=jnp.ones(()),
+        blur=state.blur,
         told=told,
         spread=partial(uncertainty, config, world, state),
     )

@@ -66,7 +66,7 @@ class Config:
     prior_speed: float = 0.5
     """Root mean square of a component of the field, as policies expect it before any data."""
     noise: float = 0.01
-    """Process noise per unit of time in which policies measure what is learned."""
+    """Process noise per unit of time as it is before any data; later the model's own counts."""
     recount_steps: int = 500
     """Rollouts after which the information is counted anew."""
     recount_over: int = struct.field(pytree_node=False, default=1_000)
@@ -280,14 +280,23 @@ def told(
     means: jax.Array,
 ) -> Posterior:
     """After transitions from the states `means` `[T, d]`; what they told of the mean is ignored."""
+    noise = blur(config, model, params)
 
     def step(information: Posterior, z: jax.Array):
         after = posterior.observed(
-            information, design(model, params, known, z), jnp.zeros(model.latent)
+            information, design(model, params, known, z), jnp.zeros(model.latent), noise
         )
         return after._replace(shape=information.shape, rate=information.rate), None
 
     return jax.lax.scan(step, information, means)[0]
+
+
+def blur(config: Config, model: SequenceVAE, params: PyTree) -> jax.Array:
+    """Variance with which the next state becomes known, in units of that before any data.
+
+    It is what the model takes for process noise: the error of its filter is among it.
+    """
+    return jnp.mean(model.noise(params)) / config.noise
 
 
 def counted_anew(config: Config, model: SequenceVAE, operands: tuple) -> Posterior:
@@ -304,9 +313,23 @@ def counted_anew(config: Config, model: SequenceVAE, operands: tuple) -> Posteri
     rows = (rows * weight).reshape(-1, rows.shape[-1])
     before = first_information(config, model, known, params)
     precision = jnp.diag(1 / jnp.diag(before.covariance))
-    precision = precision + jnp.matmul(rows.T, rows, precision="highest")
+    seen = jnp.matmul(rows.T, rows, precision="highest")
+    precision = precision + seen / blur(config, model, params)
     covariance = linalg.inverse(precision)
     return before._replace(covariance=(covariance + covariance.T) / 2)
+
+
+def uncertainty(
+    config: Config,
+    model: SequenceVAE,
+    params: PyTree,
+    information: Posterior,
+    known: Known,
+    z: jax.Array,
+) -> jax.Array:
+    """Variance of a component of the velocity at `z` `[d]`, as the field's parameters vary."""
+    relative = posterior.predictive(information, design(model, params, known, z))
+    return jnp.mean(relative) * config.noise / known.dt
 
 
 def look_ahead(config: Config, model: SequenceVAE, knowledge: Knowledge) -> Outlook:
@@ -322,13 +345,13 @@ def look_ahead(config: Config, model: SequenceVAE, knowledge: Knowledge) -> Outl
     def spread(z: jax.Array) -> jax.Array:
         if model.members > 1 and config.policy.objective == "disagreement":
             return jnp.mean(jnp.var(model.velocities(params, z), axis=0, ddof=1))
-        return jnp.mean(posterior.predictive(information, at(z)))
+        return uncertainty(config, model, params, information, known, z)
 
     return Outlook(
         step=lambda z, u: moved(model, params, known, u, z),
         design=at,
         covariance=information.covariance,
-        blur=jnp.ones(()),
+        blur=blur(config, model, params),
         told=told_of_state,
         spread=spread,
     )

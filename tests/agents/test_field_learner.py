@@ -291,7 +291,8 @@ POLICIES: dict[str, Any] = {
 
 
 def agent_with(policy: str) -> Agent:
-    known = Known(PARAMS.dt, *[jnp.full(2, s * PARAMS.action_bound) for s in (-1, 1)], PARAMS)
+    bound = jnp.full(D, PARAMS.action_bound)
+    known = Known(jnp.asarray(PARAMS.dt), -bound, bound, PARAMS)
     return field_learner.make(POLICIES[policy], CYCLE_WORLD, known)
 
 
@@ -340,7 +341,7 @@ def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
             action, memory, belief = act(state, memory, obs, first(act_key))
             before = obs
             obs, env, reward, *ends, _ = CYCLE.step(first(env_key), env, action, PARAMS)
-            now = Transition(before, action, reward, obs, *ends, belief)
+            now = Transition(before, action, reward, obs, ends[0], ends[1], belief)
             key, update_key = jax.random.split(key)
             state, _ = update(state, jax.tree.map(lambda x: x[None, None], now), update_key)
         alone = (state.posterior, state.information, env.z)

@@ -109,6 +109,25 @@ def test_a_batch_mixes_fields_in_one_program():
     assert abs(params.landscape[0] - params.landscape[1]).max() > 0.1
 
 
+def whirl(z):
+    x, y = z  # of one state: a batch would be split along the wrong axis
+    return jnp.stack([x * y - y, 2 * x])
+
+
+def test_a_field_of_ones_own_stands_beside_named_ones():
+    env = VectorField((whirl, "duffing"), "identity", "none", channels=2)
+    params = env.params()
+    z = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 2)), jnp.float32)
+    own = np.array([[[x * y - y, 2 * x] for x, y in row] for row in np.asarray(z)])
+    velocity = jax.jit(env.velocity)
+    np.testing.assert_allclose(velocity(z, params), own, rtol=1e-5)
+    second = velocity(z, replace(params, field=jnp.asarray(1)))
+    np.testing.assert_allclose(second, fields.duffing(z), rtol=1e-5, atol=1e-6)
+    x, y = np.meshgrid(*2 * [np.linspace(-2, 2, 40)])
+    assert params.action_bound == pytest.approx(np.hypot(x * y - y, 2 * x).mean(), rel=1e-5)
+    assert VectorField(whirl) == VectorField(whirl) != VectorField(lambda z: whirl(z))
+
+
 def test_slopes_of_a_step_are_those_of_finite_differences():
     env = VectorField("van_der_pol", "loglinear", channels=3, encoder="linear", num_inputs=2)
     params = env.params(jax.random.key(2))
@@ -166,6 +185,8 @@ def test_the_default_field_has_authority_one():
     [
         ({"fields": ("duffing", "lorenz")}, "field 'lorenz' is unknown; expected one or more of"),
         ({"fields": ()}, "fields is empty"),
+        ({"fields": lambda z: z[0]}, r"shape=\(\), dtype=float32\) at one state; expected float32"),
+        ({"fields": ("duffing", lambda z: [z[0], z[1]])}, r"as from jnp.stack\(\[dx, dy\]\)"),
         ({"observation": "eyes"}, "observation 'eyes' is unknown"),
         ({"noise": "loud"}, "noise 'loud' is unknown"),
         ({"noise": "poisson"}, "choose observation 'loglinear'"),

@@ -1,7 +1,6 @@
 """`python -m train.allo` from the outside: a small run, what it leaves, and what it refuses."""
 
 import json
-import shutil
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from PIL import Image
 
 from jaxrl import checkpoint
 from jaxrl.agents import allo as learner
+from tests.train import crashes
 from train import allo, allo_scores, command, evaluate, programs, render
 from train.records import CHECKPOINTS, read_metrics
 
@@ -129,16 +129,7 @@ def test_a_finished_run_is_evaluated_and_drawn_again(finished, capsys):
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
     """From what a crash after the first of two checkpoints leaves."""
     interrupted = tmp_path / "run"
-    interrupted.mkdir()
-    for name in ("config.yaml", "metrics.jsonl"):
-        shutil.copy(finished / name, interrupted)
-    shutil.copytree(finished / CHECKPOINTS, interrupted / CHECKPOINTS)
-    first, last = sorted(checkpoint.steps(interrupted / CHECKPOINTS))
-    assert (first, last) == (2, 4)
-    for path in (interrupted / CHECKPOINTS).iterdir():
-        if str(last) in path.name:
-            shutil.rmtree(path)
-    assert checkpoint.steps(interrupted / CHECKPOINTS) == [first]
+    crashes.after_the_first_checkpoint(finished, interrupted)
     assert allo_command(arguments=["--resume", str(interrupted)]) == 0
     chex.assert_trees_all_equal(bits(finished), bits(interrupted))
     chex.assert_trees_all_equal(read_arrays(finished), read_arrays(interrupted))

@@ -1,0 +1,195 @@
+"""How few samples teach a vector field: every case, ten seeds, with intervals.
+
+python -m tests.bench.vector_field_learning [CASE ...] [--seeds 10] [--steps 0]
+"""
+
+import argparse
+import dataclasses
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxrl import planning
+from jaxrl.stimulation import Config as Policy
+from tests.bench.snake_speed import append, machine
+from train import vector_field
+from train.pictures import interval
+from train.records import read_metrics
+from train.run import run
+from train.vector_field_config import PRESETS, Config
+from train.vector_field_scores import comparisons, error_curves
+
+RESULTS = Path(__file__).parent / "results" / "vector_field_learning.json"
+AT = 2_000  # samples at which baselines are caught up with
+POLICIES = ("d_optimal", "myopic", "bang50", "bang20", "hold20", "random", "off")
+FEW = ("d_optimal", "myopic", "bang50", "hold20", "random")
+SEEN, FILTERED = PRESETS["seen"], PRESETS["vector_field"]
+THREE = SEEN.env.fields
+TWO = ("limit_cycle", "multi_attractor")
+
+
+def case(base: Config, steps: int, policies: tuple[str, ...] = FEW, **world: Any) -> Config:
+    """`base` with another budget and another world."""
+    env = replace(base.env, **world)
+    return replace(base, policies=policies, env=env, run=replace(base.run, total_steps=steps))
+
+
+def planned(base: Config, **changes: Any) -> Config:
+    """`base` with other settings of its policies, those of the search among them."""
+    ours = base.bayesian.policy
+    of_search = {field.name for field in dataclasses.fields(planning.Config)}
+    search = {name: x for name, x in changes.items() if name in of_search}
+    rest = {name: x for name, x in changes.items() if name not in of_search}
+    policy: Policy = replace(ours, planner=replace(ours.planner, **search), **rest)
+    return replace(base, bayesian=replace(base.bayesian, policy=policy))
+
+
+def unknown(config: Config) -> Config:
+    """The process noise is a guess, three times too large."""
+    return replace(config, noise_is_known=False)
+
+
+PLANS = case(SEEN, 2_000, ("d_optimal",), fields=TWO)
+WEAK = case(SEEN, 5_000, ("d_optimal", "myopic", "bang50"), fields=TWO, authority=0.3)
+ALL = ("d_optimal", "a_optimal", "disagreement", "myopic")
+CASES: dict[str, Config] = {
+    "seen": case(SEEN, 5_000, POLICIES),
+    "duffing": case(PRESETS["duffing"], 5_000, POLICIES),
+    "duffing weaker": case(PRESETS["duffing"], 5_000, FEW, authority=0.5),
+    "authority 0.3": case(SEEN, 5_000, FEW, authority=0.3),
+    "authority 2": case(SEEN, 2_000, FEW, authority=2.0),
+    "process noise 0.1": case(SEEN, 2_000, FEW, process_noise=0.1),
+    "unknown process noise": unknown(case(SEEN, 2_000, FEW)),
+    "filtered": case(FILTERED, 2_000, FEW, fields=THREE),
+    "filtered, noise 0.1": case(FILTERED, 2_000, FEW, fields=THREE, observation_noise=0.1),
+    "filtered, noise 1": case(FILTERED, 2_000, FEW, fields=THREE, observation_noise=1.0),
+    "filtered, unknown process noise": unknown(case(FILTERED, 2_000, FEW, fields=THREE)),
+    "spikes": case(PRESETS["spikes"], 2_000, FEW),
+    "family": case(PRESETS["family"], 500, ("d_optimal", "a_optimal", *FEW[1:])),
+    "objectives": case(SEEN, 2_000, ALL, fields=THREE),
+    "objectives, propagated": planned(
+        case(FILTERED, 2_000, ("d_optimal", "a_optimal"), fields=THREE, observation_noise=0.1),
+        propagate=True,
+    ),
+    "plans of 10, 2 draws": planned(PLANS, iterations=2),
+    "plans of 10": PLANS,
+    "plans of 30": planned(PLANS, horizon=30, every=5),
+    "plans of 30, authority 0.3": planned(WEAK, horizon=30, every=5),
+    "sequence_vae": replace(
+        PRESETS["sequence_vae"],
+        policies=FEW,
+        run=replace(PRESETS["sequence_vae"].run, num_seeds=10),
+    ),
+}
+
+
+def measured(name: str, config: Config) -> dict[str, Any]:
+    """A case: final scores, what they were on the way, and how policies compare."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as directory:
+        config = replace(config, run=replace(config.run, directory=f"{directory}/run"))
+        result = run(vector_field.make_training(config), config, "vector_field", name)
+        rows = read_metrics(result.directory)
+    assert result.evaluation
+    at = min(AT, config.run.total_steps)
+    return {
+        "case": name,
+        "seeds": config.run.num_seeds,
+        "steps": config.run.total_steps,
+        "compared_at": at,
+        "scores": [
+            score for f in range(len(config.env.fields)) for score in at_steps(rows, config, f)
+        ],
+        "ratios": comparisons(rows, config, at),
+        "r2_10": {
+            name: np.mean(
+                [[r[10] for r in seed[name]["r2"]] for seed in result.evaluation.content["seeds"]],
+                0,
+            ).tolist()
+            for name in config.policies
+        },
+        "seconds": time.perf_counter() - started,  # all: compilation, experiments, evaluation
+    }
+
+
+def at_steps(rows: list[dict[str, Any]], config: Config, f: int) -> list[dict[str, Any]]:
+    """Mean and 95 % margin over the seeds of each policy's measures on field `f`, on the way."""
+    found = []
+    for p, policy in enumerate(config.policies):
+        score: dict[str, Any] = {"field": config.env.fields[f], "policy": policy}
+        for measure in ("error", "reachable_error", "coverage"):
+            steps, values = error_curves(rows, config, measure)
+            for at in (250, 500, 1_000, 2_000, 5_000, 10_000):
+                if at <= config.run.total_steps:
+                    now = values[:, np.searchsorted(steps, at), f, p]
+                    score[f"{measure}@{at}"] = [float(now.mean()), float(interval(now))]
+        found.append(score)
+    return found
+
+
+def tables(row: dict[str, Any]) -> str:
+    """A case in Markdown."""
+    at = [key for key in row["scores"][0] if key.startswith("error@")]
+    last = at[-1].split("@")[1]
+    heads = [f"at {x.split('@')[1]}" for x in at]
+    lines = [
+        f"\n### {row['case']} ({row['seeds']} seeds)\n",
+        f"| field | policy | field error {' | '.join(heads)} | within reach | visited | R² 10 |",
+        "|---" * (5 + len(at)) + "|",
+    ]
+    place = {field: i for i, field in enumerate(dict.fromkeys(x["field"] for x in row["scores"]))}
+    for score in row["scores"]:
+        numbers = [f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in at]
+        reach = score[f"reachable_error@{last}"]
+        numbers += [f"{reach[0]:.3f} ± {reach[1]:.3f}", f"{score[f'coverage@{last}'][0]:.2f}"]
+        numbers.append(f"{row['r2_10'][score['policy']][place[score['field']]]:.3f}")
+        lines.append(f"| {score['field']} | {score['policy']} | {' | '.join(numbers)} |")
+    policies = list(row["r2_10"])
+    lines += [
+        f"\nTimes fewer samples than the column's {row['compared_at']:,}: median (interval)\n",
+        f"| field | policy | {' | '.join(policies)} |",
+        "|---" * (2 + len(policies)) + "|",
+    ]
+    for field in place:
+        for policy in policies:
+            ratio = {
+                x["baseline"]: x
+                for x in row["ratios"]
+                if (x["field"], x["policy"]) == (field, policy)
+            }
+            cells = (
+                f"{x['ratio']:.1f} ({x['low']:.1f} to {x['high']:.1f})" if x else ""
+                for x in map(ratio.get, policies)
+            )
+            lines.append(f"| {field} | {policy} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--seeds", type=int, default=0, help="0: those of the case")
+    parser.add_argument("--steps", type=int, default=0, help="0: those of the case")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
+    options = parser.parse_args()
+    unknown_names = set(options.cases) - set(CASES)
+    if unknown_names:
+        parser.error(f"unknown: {', '.join(unknown_names)}; choose from {', '.join(CASES)}")
+    for name in options.cases or CASES:
+        settings = CASES[name].run
+        settings = replace(
+            settings,
+            num_seeds=options.seeds or settings.num_seeds,
+            total_steps=options.steps or settings.total_steps,
+        )
+        row = measured(name, replace(CASES[name], run=settings))
+        append(options.out, {**machine(), **row})
+        print(tables(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
