@@ -20,7 +20,7 @@ def test_a_scalar_chooses():
     assert jax.jit(sums)(False, numbers, -1.0) == -1
 
 
-@pytest.mark.parametrize("due", ([[0, 1, 0], [0, 0, 0]], [[0] * 3] * 2, [[1] * 3] * 2))
+@pytest.mark.parametrize("due", [[[0, 1, 0], [0, 0, 0]], [[0] * 3] * 2, [[1] * 3] * 2])
 def test_two_vmaps_choose_for_each_member(due):
     """The second axis of the numbers is shared, as parameters of one experiment would be."""
     due = jnp.array(due, bool)
