@@ -106,14 +106,14 @@ def load(path: str) -> Data:
     wanted = "expected an npz file with y [T, n] or [E, T, n] and u [T, m] or [E, T, m]"
     try:
         with np.load(Path(path), allow_pickle=False) as file:
-            missing = [name for name in ("y", "u") if name not in file]
-            if missing:
-                raise ValueError(f"{path} has no array {missing[0]!r}; {wanted}")
-            arrays = {name: file[name] for name in ("y", "u")}
+            arrays = {name: file[name] for name in ("y", "u") if name in file}
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}; {wanted}") from None
-    except (OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{path} cannot be read ({error}); {wanted}") from None
+    for name in ("y", "u"):
+        if name not in arrays:
+            raise ValueError(f"{path} has no array {name!r}; {wanted}")
     for name, array in arrays.items():
         if array.ndim not in (2, 3) or array.ndim != arrays["y"].ndim or not array.size:
             raise ValueError(f"{name} in {path} has shape {array.shape}; {wanted}")
