@@ -28,6 +28,7 @@ class Posterior(NamedTuple):
     covariance: jax.Array  # [p, p], P: in units of the variance of the noise
     shape: jax.Array  # of the gamma distribution of 1 / variance
     rate: jax.Array  # of the same; the noise's variance is about rate / shape
+    information: jax.Array  # nats that the data told: half the fall of the log-determinant
 
 
 def prior(
@@ -66,6 +67,7 @@ def prior(
         covariance=jnp.eye(num_parameters) * relative_variance,
         shape=shape,
         rate=shape * noise_variance,
+        information=jnp.zeros(()),
     )
 
 
@@ -105,7 +107,7 @@ def observed(
     Raises:
       ValueError: the shapes do not fit together.
     """
-    mean, covariance, shape, rate = posterior
+    mean, covariance, shape, rate, information = posterior
     size, dims = len(mean), displacement.shape[-1]
     shared = mean.ndim == 2
     expected = (size,) if shared else (dims, size)
@@ -116,20 +118,21 @@ def observed(
         )
 
     def absorb(carry, datum):
-        mean, covariance, misfit = carry
+        mean, covariance, misfit, information = carry
         row, seen = datum
         spread = dot(covariance, row)
-        variance = relative_noise + jnp.maximum(dot(row, spread), 0.0)
+        doubt = jnp.maximum(dot(row, spread), 0.0)
+        variance = relative_noise + doubt
         error = seen - dot(row, mean)  # [d] or scalar
         scaled = spread / jnp.sqrt(variance)
         change = jnp.multiply.outer(scaled, error / jnp.sqrt(variance))
         covariance = covariance - scaled[:, None] * scaled[None]  # symmetric to the last bit
-        return (mean + change, covariance, misfit + jnp.sum(error**2) / variance), None
+        misfit = misfit + jnp.sum(error**2) / variance
+        told = jnp.size(error) * jnp.log1p(doubt / relative_noise) / 2
+        return (mean + change, covariance, misfit, information + told), None
 
-    start = (mean, covariance, jnp.zeros_like(rate))
-    if shared:
-        mean, covariance, misfit = absorb(start, (design, displacement))[0]
-    else:
-        mean, covariance, misfit = jax.lax.scan(absorb, start, (design, displacement))[0]
+    after, datum = (mean, covariance, jnp.zeros_like(rate), information), (design, displacement)
+    after = absorb(after, datum)[0] if shared else jax.lax.scan(absorb, after, datum)[0]
+    mean, covariance, misfit, information = after
     count = jnp.where(jnp.isinf(relative_noise), 0.0, dims)
-    return Posterior(mean, covariance, shape + count / 2, rate + misfit / 2)
+    return Posterior(mean, covariance, shape + count / 2, rate + misfit / 2, information)

@@ -78,3 +78,22 @@ def features(grid: Grid, z: jax.Array) -> jax.Array:
         *z.shape[:-1], math.prod((a.shape[-1], b.shape[-1]))
     )
     return reduce(outer, (bumps[..., i, :] for i in range(grid.dims)))
+
+
+def combined(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
+    """`features(grid, z) @ weights`: `[..., k]` from weights `[C, k]` and states `[..., d]`.
+
+    A bump is a product of one factor per axis, so the weights are summed over one axis after the
+    other, and the C features, which would cost most of the time, are never written down.
+    """
+    points = z.reshape(-1, grid.dims).T  # [d, N]
+    distance = (points[:, None] - grid.axis()[None, :, None]) / grid.width
+    bumps = jnp.exp(-0.5 * distance**2)  # [d, per_axis, N]
+    # The first axis of the grid is summed by a matrix product, with the points in columns, which
+    # is the layout that both directions of differentiation like best.
+    table = weights.reshape(grid.per_axis, -1).T  # [per_axis^(d-1) k, per_axis]
+    left = jnp.matmul(table, bumps[0])
+    for axis in range(1, grid.dims):
+        left = left.reshape(grid.per_axis, -1, points.shape[1])
+        left = jnp.sum(left * bumps[axis][:, None], axis=0)
+    return left.reshape(weights.shape[1], -1).T.reshape(*z.shape[:-1], weights.shape[1])

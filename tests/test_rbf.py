@@ -30,3 +30,12 @@ def test_what_makes_no_grid_is_refused():
         rbf.Grid(overlap=0.0)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         rbf.features(rbf.Grid(), jnp.zeros(3))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_a_combination_is_the_features_times_the_weights(dims):
+    grid = rbf.Grid(per_axis=4, dims=dims)
+    weights = jax.random.normal(jax.random.key(0), (grid.num_features, 2))
+    z = jax.random.uniform(jax.random.key(1), (3, 5, dims), minval=-3.0, maxval=3.0)
+    expected = np.asarray(rbf.features(grid, z), float) @ np.asarray(weights, float)
+    np.testing.assert_allclose(rbf.combined(grid, weights, z), expected, rtol=1e-4, atol=1e-5)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import checks, fisher, kalman, posterior, rbf, stimulation
+from jaxrl import checks, kalman, posterior, rbf, stimulation
 from jaxrl.kalman import Belief
 from jaxrl.latent_scores import forecasts
 from jaxrl.posterior import Posterior
@@ -59,7 +59,6 @@ class World(NamedTuple):
 class State(NamedTuple):
     posterior: Posterior
     known: Known
-    information: jax.Array  # nats, what the data have told about the parameters
     blur: jax.Array  # variance with which the last state became known, in units of its noise
 
 
@@ -81,7 +80,7 @@ def make(config: Config, world: World, known: Known) -> Agent:
 
     def init(key: jax.Array, obs: jax.Array) -> State:
         del key, obs
-        return State(first_posterior(config, world, known), known, jnp.zeros(()), jnp.ones(()))
+        return State(first_posterior(config, world, known), known, jnp.ones(()))
 
     def memory() -> Memory:
         return Memory(first_belief(config), policy.init())
@@ -103,7 +102,7 @@ def make(config: Config, world: World, known: Known) -> Agent:
 
         state, _ = jax.lax.scan(step, state, one_by_one)
         noise = posterior.noise_variance(state.posterior) / known.dt
-        return state, {"information": state.information, "process_noise": noise}
+        return state, {"information": state.posterior.information, "process_noise": noise}
 
     return Agent(init, memory, act, update)
 
@@ -140,7 +139,7 @@ def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Ar
     family, mean = world.family, state.posterior.mean
     if family is not None:
         return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
-    return jnp.matmul(rbf.features(config.grid, z), mean, precision="highest")
+    return rbf.combined(config.grid, mean, z)
 
 
 def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -214,11 +213,8 @@ def learned(
         error, blur = evidence.displacement, 1 / (evidence.weight * noise)
     counted = jnp.where(is_free(known, step(belief.mean) + error), blur, jnp.inf)
     explained = jnp.matmul(regressors, state.posterior.mean, precision="highest")
-    gram = fisher.kernel(regressors[None], state.posterior.covariance)
-    outputs = 1 if regressors.ndim == 2 else len(error)
-    gain = fisher.d_gain(gram, 1 / counted, outputs) / 2
     after = posterior.observed(state.posterior, regressors, explained + error, counted)
-    return State(after, known, state.information + gain, blur)
+    return State(after, known, blur)
 
 
 def forecast(

@@ -8,9 +8,9 @@ carried along.
 from typing import Literal, get_args
 
 import jax
-import jax.numpy as jnp
 from flax import linen as nn
 
+from jaxrl import rbf
 from jaxrl.rbf import Grid
 
 SMALL = nn.initializers.normal(0.01)
@@ -47,9 +47,7 @@ class MLPField(nn.Module):
 class RBFField(nn.Module):
     """f(z) = Wᵀ φ(z), where φ are the C features of `jaxrl.rbf`: Gaussian bumps on a grid.
 
-    The one parameter is W, `weights` `[C, d]`; f is 0 far from all centres. A bump is a product of
-    one factor per axis, so W is summed over one axis after the other, and the C features, which
-    would cost most of the time, are never written down.
+    The one parameter is W, `weights` `[C, d]`; f is 0 far from all centres.
 
     Raises ValueError for points that have not the grid's dimensions.
     """
@@ -70,23 +68,7 @@ class RBFField(nn.Module):
                 "dimensions"
             )
         weights = self.param("weights", SMALL, (self.grid.num_features, self.latent))
-        points = z.reshape(-1, self.latent).T  # [d, P]
-        distance = (points[:, None] - self.grid.axis()[None, :, None]) / self.grid.width
-        bumps = jnp.exp(-0.5 * distance**2)  # [d, per_axis, P]
-        return separable(weights, bumps).T.reshape(z.shape)
-
-
-def separable(weights: jax.Array, bumps: jax.Array) -> jax.Array:
-    """Σ over the grid of weights `[A^d, d]` times the product of `bumps` `[d, A, P]`: `[d, P]`."""
-    dims, per_axis, num_points = bumps.shape
-    # The first axis of the grid is summed by a matrix product, with the points in columns, which
-    # is the layout that both directions of differentiation like best.
-    table = weights.reshape(per_axis, -1).T  # [A^(d-1) d, A]
-    left = jnp.matmul(table, bumps[0])
-    for axis in range(1, dims):
-        left = left.reshape(per_axis, -1, num_points)
-        left = jnp.einsum("ajp,ap->jp", left, bumps[axis])
-    return left.reshape(dims, num_points)
+        return rbf.combined(self.grid, weights, z)
 
 
 class ActionEffect(nn.Module):

@@ -102,8 +102,8 @@ def test_a_field_of_bumps_has_the_posterior_of_all_data_at_once():
     np.testing.assert_allclose(state.posterior.mean, mean, atol=3e-3)
     np.testing.assert_allclose(state.posterior.covariance, covariance, atol=1e-3 * variance)
     gained = (25 * np.log(variance) - np.linalg.slogdet(covariance)[1]) * D / 2
-    np.testing.assert_allclose(state.information, gained, rtol=1e-3)
-    assert metrics["information"] == state.information
+    np.testing.assert_allclose(state.posterior.information, gained, rtol=1e-3)
+    assert metrics["information"] == state.posterior.information
     np.testing.assert_allclose(metrics["process_noise"], Q, rtol=1e-6)
     points = np.random.default_rng(1).uniform(-2, 2, (4, 3, D))
     learned = jax.jit(partial(field_learner.velocity, EXACT, BUMPS))(state, single(points))
@@ -158,7 +158,7 @@ def test_two_parameters_of_a_family_are_found():
     assert (np.abs(state.posterior.mean - np.array([A, B])) < 3 * sd).all()
     np.testing.assert_allclose(state.posterior.covariance, covariance, rtol=1e-2, atol=1e-2)
     gained = (2 * np.log(variance) - np.linalg.slogdet(covariance)[1]) / 2
-    np.testing.assert_allclose(state.information, gained, rtol=1e-3)
+    np.testing.assert_allclose(state.posterior.information, gained, rtol=1e-3)
     learned = field_learner.velocity(config, DUFFING, state, jnp.ones((3, D)))
     np.testing.assert_allclose(learned, [duffing(np.ones(2), state.posterior.mean)] * 3, rtol=1e-5)
 
@@ -253,7 +253,7 @@ def outcome(belief: Literal["exact", "filtered"], variance: float) -> Outcome:
         here = path[-50:]
         error = field_learner.velocity(config, world, end.agent, here) - drawn.velocity(here)
         spread = jax.vmap(partial(field_learner.uncertainty, config, world, end.agent))(here)
-        return Outcome(error, spread, end.agent.information, here)
+        return Outcome(error, spread, end.agent.posterior.information, here)
 
     return jax.vmap(experiment)(jax.random.split(jax.random.key(5), 8))
 
@@ -323,7 +323,7 @@ def test_looking_for_what_is_not_known_finds_the_field_sooner():
     ends = {policy: after(policy, 600, jnp.arange(6)).agent for policy in POLICIES}
     errors = {policy: np.asarray(error(policy, agent)) for policy, agent in ends.items()}
     assert (errors["myopic"] < errors["hold"] - 0.1).all(), errors
-    assert (ends["myopic"].information > ends["hold"].information).all()
+    assert (ends["myopic"].posterior.information > ends["hold"].posterior.information).all()
 
 
 def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
@@ -344,8 +344,12 @@ def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
             now = Transition(before, action, reward, obs, ends[0], ends[1], belief)
             key, update_key = jax.random.split(key)
             state, _ = update(state, jax.tree.map(lambda x: x[None, None], now), update_key)
-        alone = (state.posterior, state.information, env.z)
-        same = (together.agent.posterior, together.agent.information, together.env.z[:, 0])
+        alone = (state.posterior, state.posterior.information, env.z)
+        same = (
+            together.agent.posterior,
+            together.agent.posterior.information,
+            together.env.z[:, 0],
+        )
         same = jax.tree.map(lambda x, seed=seed: x[seed], same)
         chex.assert_trees_all_close(same, alone, rtol=1e-3, atol=1e-3)
 

@@ -107,7 +107,7 @@ def test_scores_are_those_of_each_policy_and_field(seen):
             np.testing.assert_array_equal(experiment.visited[f], been)
             covered = (been & inside).sum() / inside.sum()
             np.testing.assert_allclose(scores["coverage"][f, p], covered, rtol=1e-5)
-            np.testing.assert_allclose(scores["information"][f, p], agent.information[f])
+            np.testing.assert_allclose(scores["information"][f, p], agent.posterior.information[f])
     assert len(np.unique(np.asarray(scores["error"]))) == 6
 
 
