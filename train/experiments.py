@@ -25,7 +25,7 @@ POINTS = 25
 """G, points of the grid on which a field is scored, along each axis."""
 TRAIL = 1_000
 """Newest latent states that are kept for pictures."""
-ATTEMPTS, ABREAST, ATTEMPT_STEPS, GOAL_STEPS = 128, 32, 1_000, 100
+ATTEMPTS, ATTEMPT_STEPS, GOAL_STEPS = 128, 1_000, 100
 """How the reachable cells are found out; see `reachable`."""
 
 

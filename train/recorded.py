@@ -57,13 +57,12 @@ def make_training(config: Config) -> settings.Training:
     model, elbo = make_model(config), replace(config.vae.elbo, dt=config.env.dt)
     vae = replace(config.vae, elbo=elbo)
     beta = sequence_elbo.beta_schedule(vae.schedule, vae.beta, vae.warmup, vae.period)
-    optimizer = sequence_vae.optimizer(vae)
 
     def init(key: jax.Array) -> TrainState:
         init_key, key = jax.random.split(key)
         params = model.init(init_key, learned.u.shape[-1])
         nothing = EpisodeTotals(jnp.zeros(()), jnp.zeros((), jnp.int32))
-        fit = Fit(params, optimizer.init(params))
+        fit = Fit(params, sequence_vae.optimizer(vae).init(params))
         return TrainState(fit, (), (), (), nothing, key, jnp.zeros((), jnp.int32))
 
     def update(state: TrainState) -> tuple[TrainState, Metrics]:
@@ -72,10 +71,10 @@ def make_training(config: Config) -> settings.Training:
             key, window_key, loss_key = jax.random.split(key, 3)
             windows = sample(learned, vae.window, config.batch_size, window_key)
             weight = beta(state.updates * GRADIENT_STEPS + index)
-            grads, metrics = jax.grad(sequence_vae.mean_loss, has_aux=True)(
-                fit.params, vae, model, windows, loss_key, weight
+            *after, metrics = sequence_vae.gradient_step(
+                vae, model, *fit, windows, loss_key, weight
             )
-            return (descended(optimizer, fit, grads), key), metrics
+            return (Fit(*after), key), metrics
 
         start = (state.agent, state.key)
         (fit, key), metrics = jax.lax.scan(step, start, jnp.arange(GRADIENT_STEPS))
@@ -92,13 +91,6 @@ def make_training(config: Config) -> settings.Training:
         unit="gradient steps",
         score=SCORE,
     )
-
-
-def descended(optimizer, fit: Fit, grads: Any) -> Fit:
-    """After a gradient step."""
-    changes, opt_state = optimizer.update(grads, fit.opt_state, fit.params)
-    params = jax.tree.map(lambda p, change: p + change, fit.params, changes)
-    return Fit(params, opt_state)
 
 
 def load(path: str) -> Data:
@@ -234,10 +226,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     model, fit = make_model(config), agents[0]
     _, kept = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
     y, u = jnp.asarray(kept.y[0]), jnp.asarray(kept.u[0])
-    before = jnp.concatenate([jnp.zeros((1, u.shape[1])), u[:-1]])
-    window = Window(y, before, jnp.ones(len(y), bool))
-    _, belief = jax.jit(model.encode)(fit.params, model.initial(), window)
-    path = np.asarray(belief.mean)
+    path = np.asarray(jax.jit(partial(sequence_vae.filtered, model))(fit.params, y, u))
     r2 = jax.jit(partial(foretold, config, model, kept))
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -6,7 +6,7 @@ field's parameters along the filtered path, as if the latent states were seen. S
 space turns while it is learned, that information is counted anew every `recount_steps`, from the
 states as they are filtered then.
 
-Axes: d latent dimensions, m inputs, n channels, p parameters of the field, T steps, N streams, B
+Axes: d latent dimensions, m inputs, n channels, p parameters of the field, T steps, B
 windows, W steps of a window, R steps of the count.
 """
 
@@ -203,11 +203,10 @@ def learn(
         key, window_key, loss_key = jax.random.split(key, 3)
         windows = newest_and_older(config, memory, window_key)
         weight = beta(state.updates * config.gradient_steps + index)
-        grads, metrics = jax.grad(mean_loss, has_aux=True)(
-            params, config, model, windows, loss_key, weight
+        params, opt_state, metrics = gradient_step(
+            config, model, params, opt_state, windows, loss_key, weight
         )
-        changes, opt_state = optimizer(config).update(grads, opt_state, params)
-        return (optax.apply_updates(params, changes), opt_state, key), metrics
+        return (params, opt_state, key), metrics
 
     start = (state.params, state.opt_state, key)
     steps = jnp.arange(config.gradient_steps)
@@ -221,6 +220,21 @@ def learn(
     )
     state = State(params, opt_state, memory, information, updates, state.known)
     return state, jax.tree.map(jnp.mean, metrics)
+
+
+def gradient_step(
+    config: Config,
+    model: SequenceVAE,
+    params: PyTree,
+    opt_state: PyTree,
+    windows: Window,
+    key: jax.Array,
+    beta: jax.Array,
+) -> tuple[PyTree, PyTree, Metrics]:
+    """`(params, opt_state, metrics)` after one step on windows `[B, W]`."""
+    grads, metrics = jax.grad(mean_loss, has_aux=True)(params, config, model, windows, key, beta)
+    changes, opt_state = optimizer(config).update(grads, opt_state, params)
+    return optax.apply_updates(params, changes), opt_state, metrics
 
 
 def mean_loss(
@@ -370,12 +384,17 @@ def forecast(
     The state is filtered along `obs` `[T, n]`, to which `actions` `[T, m]` were the answers;
     nothing is learned. Beyond the last action there is none.
     """
+    step = lambda z, u: moved(model, params, known, u, z)
+    shown = lambda z: model.emission(params, z)[0]
+    return forecasts(step, shown, filtered(model, params, obs, actions), actions, steps)
+
+
+def filtered(model: SequenceVAE, params: PyTree, obs: jax.Array, actions: jax.Array) -> jax.Array:
+    """The states `[T, d]` along `obs` `[T, n]`, to which `actions` `[T, m]` were the answers."""
     before = jnp.concatenate([jnp.zeros((1, actions.shape[1])), actions[:-1]])
     window = Window(obs, before, jnp.ones(len(obs), bool))
     _, belief = model.encode(params, model.initial(), window)
-    step = lambda z, u: moved(model, params, known, u, z)
-    shown = lambda z: model.emission(params, z)[0]
-    return forecasts(step, shown, belief.mean, actions, steps)
+    return belief.mean
 
 
 def optimizer(config: Config) -> optax.GradientTransformation:
