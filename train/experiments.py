@@ -173,14 +173,27 @@ def make(
             "coverage": jnp.sum(visited & within) / jnp.sum(within),
         }
 
-    def of_all(body: Callable, group: Group, *by_policy: int | None) -> Callable:
+    def of_all(body: Callable, group: Group, *by_policy: bool) -> Callable:
         """`body` for all policies of a group on all fields: `(numbers, ...)` -> `[P, F]`.
 
-        `by_policy` says for each further argument `[F, ...]` whether it has an axis of policies.
+        `by_policy` says of each further argument whether it is `[P, F, ...]`, or the same for all
+        policies, `[F, ...]`. Both axes are one to `vmap`: arrays of more than eight axes, as those
+        of many seeds of a sequence VAE would be, crash the matrix products of jaxlib 0.10.
         """
-        body = partial(body, group.base)
-        of_fields = jax.vmap(body, in_axes=(None, *[0] * len(by_policy)))
-        return jax.vmap(of_fields, in_axes=(0, *by_policy))
+        size = len(group.policies), len(env.fields)
+        apart = lambda x: x.reshape(*size, *x.shape[1:])
+        joined = lambda x: x.reshape(size[0] * size[1], *x.shape[2:])
+        repeated = lambda x: joined(jnp.broadcast_to(x[None], (size[0], *x.shape)))
+
+        def run(numbers: dict, *rest):
+            each = {name: jnp.repeat(x, size[1]) for name, x in numbers.items()}
+            flat = (
+                jax.tree.map(joined if own else repeated, x)
+                for own, x in zip(by_policy, rest, strict=True)
+            )
+            return jax.tree.map(apart, jax.vmap(partial(body, group.base))(each, *flat))
+
+        return run
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
         world_key, reach_key, start_key = jax.random.split(key, 3)
@@ -191,7 +204,7 @@ def make(
         agents, experiments = {}, {}
         for group in grouped:
             keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
-            made = of_all(begin, group, None, None)(group.numbers, params, keys)
+            made = of_all(begin, group, False, False)(group.numbers, params, keys)
             agents[group.policies[0]], experiments[group.policies[0]] = made
         return agents, (experiments, within)
 
@@ -200,7 +213,7 @@ def make(
         agents, experiments, found = dict(agents), dict(experiments), {}
         for group in grouped:
             name = group.policies[0]
-            agents[name], experiments[name], scored = of_all(stretch, group, 0, 0, None)(
+            agents[name], experiments[name], scored = of_all(stretch, group, True, True, False)(
                 group.numbers, agents[name], experiments[name], within
             )
             for i, policy in enumerate(group.policies):
