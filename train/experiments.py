@@ -177,8 +177,8 @@ def make(
         """`body` for all policies of a group on all fields: `(numbers, ...)` -> `[P, F]`.
 
         `by_policy` says of each further argument whether it is `[P, F, ...]`, or the same for all
-        policies, `[F, ...]`. Both axes are one to `vmap`: arrays of more than eight axes, as those
-        of many seeds of a sequence VAE would be, crash the matrix products of jaxlib 0.10.
+        policies, `[F, ...]`. Both axes are one to `vmap`, as jaxlib has fast matrix products only
+        for arrays of few axes (see `programs.compiler_options`).
         """
         size = len(group.policies), len(env.fields)
         apart = lambda x: x.reshape(*size, *x.shape[1:])

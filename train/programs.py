@@ -3,10 +3,11 @@
 Both are compiled ahead of time, so that compiling and running are timed apart.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 import numpy as np
 
@@ -36,11 +37,12 @@ class Traced(NamedTuple):
     """`Programs` before the long compilation; sizes that do not fit were refused on the way."""
 
     init: jax.stages.Compiled
-    chunk: jax.stages.Lowered
+    chunk: jax.stages.Traced
     like: TrainState
 
     def compile(self) -> Programs:
-        return Programs(self.init, self.chunk.compile(), self.like)
+        options = compiler_options(self.chunk.jaxpr.jaxpr)
+        return Programs(self.init, self.chunk.lower().compile(options), self.like)
 
 
 def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool) -> Traced:
@@ -63,7 +65,27 @@ def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool)
         donate_argnums=0,
         out_shardings=(compiled.output_shardings, None),  # or the next call would not fit
     )
-    return Traced(compiled, chunk.lower(like, np.int32(length)), like)
+    return Traced(compiled, chunk.trace(like, np.int32(length)), like)
+
+
+def compiler_options(program: Any) -> dict[str, str]:
+    """What XLA has to be told for a program (a jaxpr) to run.
+
+    Matrix products with results of more than six axes, as experiments of several policies and
+    seeds have them, crash the kernels that jaxlib 0.10 prefers on a CPU; it has others.
+    """
+    if jax.default_backend() == "cpu" and max(axes_of_products(program), default=0) > 6:
+        return {"xla_cpu_experimental_ynn_fusion_type": ""}
+    return {}
+
+
+def axes_of_products(program: Any) -> Iterator[int]:
+    """The axes of the result of each matrix product of a jaxpr, at any depth."""
+    for equation in program.eqns:
+        if equation.primitive.name == "dot_general":
+            yield equation.outvars[0].aval.ndim
+        for inner in jax.extend.core.jaxprs_in_params(equation.params):
+            yield from axes_of_products(inner)
 
 
 def beginning(init: Init, seeds: jax.Array) -> Init:

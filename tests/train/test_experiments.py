@@ -1,11 +1,8 @@
 """Experiments side by side: the same beginnings for all policies, and scores in NumPy."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import jax
-import jax.extend
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,8 +10,7 @@ import pytest
 from envs.vector_field import VectorField
 from jaxrl import rbf, stimulation
 from jaxrl.agents import field_learner
-from train import experiments, learners, vector_field
-from train.vector_field_config import PRESETS
+from train import experiments, learners
 
 BOX = 2.0
 FIELDS = ("limit_cycle", "duffing")
@@ -153,25 +149,3 @@ def test_nearly_all_that_random_inputs_come_to_is_reachable(seen):
         assert been.sum() > 60
         assert (been & np.asarray(within[f])).sum() > 0.95 * been.sum()
         assert 0.3 < within[f].mean() <= 1
-
-
-def test_matrix_products_have_few_axes():
-    """More than six crash jaxlib 0.10 on a CPU, once two of them are seeds and policies."""
-    config = PRESETS["sequence_vae"]
-    config = replace(config, policies=("hold20", "random"), run=replace(config.run, num_seeds=2))
-    training = vector_field.make_training(config)
-    with jax.debug_key_reuse(False):  # it takes a vmapped scan over keys for reuse
-        state = jax.eval_shape(jax.vmap(training.init), jax.random.split(jax.random.key(0), 2))
-        program = jax.make_jaxpr(jax.vmap(training.update))(state)
-    axes = list(axes_of_products(program.jaxpr))
-    assert len(axes) > 20
-    assert max(axes) <= 6
-
-
-def axes_of_products(program: Any) -> Iterator[int]:
-    """The axes of each matrix product's result, at any depth of a program."""
-    for equation in program.eqns:
-        if equation.primitive.name == "dot_general":
-            yield equation.outvars[0].aval.ndim
-        for inner in jax.extend.core.jaxprs_in_params(equation.params):
-            yield from axes_of_products(inner)
