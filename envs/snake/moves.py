@@ -1,0 +1,92 @@
+"""What a snake can do next, and what that leads to: for players that follow a rule.
+
+Moves come in the order forward, left, right. A reversal is none of them, as it always kills.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.snake import bitboard
+from envs.snake import rules as game
+from envs.snake.bitboard import Bits, Board
+from envs.snake.rules import Rules, State
+
+TURNS = np.array([0, 3, 1], np.int32)  # quarters to the right: forward, left, right
+
+
+class Moves(NamedTuple):
+    """The three moves, each `[3]`."""
+
+    heading: jax.Array  # int32
+    target: jax.Array  # int32, the cell that the head would enter, possibly off the board
+    is_safe: jax.Array  # bool, it does not kill at once
+
+
+def moves(board: Board, rules: Rules, state: State) -> Moves:
+    heading = (state.heading + TURNS) & 3
+    target = state.head + game.offset(board, heading)
+    return Moves(heading, target, bitboard.contains(game.free_cells(board, rules, state), target))
+
+
+def first(options: Moves, is_wanted: jax.Array) -> jax.Array:
+    """The heading of the first move that is wanted `[3]`, else the first safe one, else forward."""
+    wanted, safe = jnp.argmax(is_wanted), jnp.argmax(options.is_safe)
+    return options.heading[jnp.where(jnp.any(is_wanted), wanted, safe)]
+
+
+def leads_to_food(board: Board, rules: Rules, state: State, options: Moves) -> jax.Array:
+    """Bool `[3]`: whether a shortest way to the food begins so, through cells that are free now.
+
+    Nowhere if there is no way.
+    """
+    food = bitboard.single(state.food, board.num_words)
+    nearest, _ = _search(board, rules, state, food)
+    return bitboard.contains(nearest, options.target)
+
+
+class Prospect(NamedTuple):
+    """What a move leads to."""
+
+    is_sound: jax.Array  # bool, it fills the board, or leaves a way to the tail
+    way: jax.Array  # int32, the steps of that way but the first; of no meaning if there is none
+    room: jax.Array  # int32, cells that the head can reach afterwards
+
+
+def prospect(board: Board, rules: Rules, state: State, heading: jax.Array) -> Prospect:
+    """What a safe move leads to, seen from the position after it."""
+    after, event = game.move(board, rules, state, heading, jnp.uint32(0))
+    tail = bitboard.single(after.tail, board.num_words)
+    nearest, way = _search(board, rules, after, tail)
+    doors, free = _doors(board, rules, after), game.free_cells(board, rules, after)
+    room = bitboard.count(bitboard.flood(board, doors, free))
+    return Prospect(event.filled | bitboard.intersects(nearest, doors), way, room)
+
+
+def _doors(board: Board, rules: Rules, state: State) -> Bits:
+    """The cells that the next move may enter."""
+    head = bitboard.single(state.head, board.num_words)
+    free = game.free_cells(board, rules, state)
+    return bitboard.intersection(bitboard.neighbourhood(board, head), free)
+
+
+def _search(board: Board, rules: Rules, state: State, goal: Bits) -> tuple[Bits, jax.Array]:
+    """The cells of the next move from which the way to `goal` is shortest, and how long it is.
+
+    None if there is no way.
+    """
+    free, doors = game.free_cells(board, rules, state), _doors(board, rules, state)
+
+    def grow(carry: tuple[Bits, jax.Array, jax.Array]) -> tuple[Bits, jax.Array, jax.Array]:
+        reached, _, steps = carry
+        grown = bitboard.intersection(bitboard.neighbourhood(board, reached), free)
+        return grown, bitboard.intersects(bitboard.difference(grown, reached), free), steps + 1
+
+    def goes_on(carry: tuple[Bits, jax.Array, jax.Array]) -> jax.Array:
+        reached, has_grown, _ = carry
+        return has_grown & ~bitboard.intersects(reached, doors)
+
+    reached, _, steps = jax.lax.while_loop(goes_on, grow, (goal, jnp.bool_(True), jnp.int32(0)))
+    return bitboard.intersection(reached, doors), steps

@@ -1,0 +1,161 @@
+"""Snakes that play by rule: what learning has to beat, and a teacher to learn from.
+
+Each is a pure function of one game, `player(board, rules, state, key) -> heading`, an int32 scalar;
+`vmap` plays many. Only the random ones look at the key. Of moves that are equally good, forward
+comes before left and left before right; where nothing is left but to die, a player dies forward.
+
+| name | how it plays |
+|---|---|
+| `random` | any move |
+| `random_safe` | any move that does not kill at once |
+| `direct` | to the column of the food, then to its row, whatever is in the way |
+| `shortest` | a shortest way to the food; where there is none, the first safe move |
+| `lookahead` | the same, but never into a place from where it could not reach its tail |
+| `hamiltonian` | along a tour of all cells, for ever; not if both sides are odd |
+| `shortcuts` | along the same tour, leaving out what it can while the snake is short |
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from envs.snake import rules as game
+from envs.snake.bitboard import Board
+from envs.snake.cycles import cycle
+from envs.snake.env import Snake
+from envs.snake.moves import Moves, first, leads_to_food, moves, prospect
+from envs.snake.rules import Rules, State
+
+Player = Callable[[Board, Rules, State, jax.Array], jax.Array]
+
+GROWTH = 3
+"""Cells of the tour that shortcuts leave between head and tail, for the meals on the way there."""
+
+
+def action_for(env: Snake, state: State, heading: jax.Array) -> jax.Array:
+    """The action of `env` that takes `heading`; a reversal, which no snake can do, goes forward."""
+    if env.actions == "absolute":
+        return heading
+    return jnp.array([0, 2, 0, 1], jnp.int32)[(heading - state.heading) & 3]
+
+
+def random(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
+    """Uniform over the three moves."""
+    return _uniform(moves(board, rules, state), jnp.ones(3, bool), key)
+
+
+def random_safe(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
+    """Uniform over the moves that do not kill at once."""
+    options = moves(board, rules, state)
+    return _uniform(options, options.is_safe, key)
+
+
+def _uniform(options: Moves, is_allowed: jax.Array, key: jax.Array) -> jax.Array:
+    """One of the allowed `[3]`; none is likelier than another by more than one in five million."""
+    places = jnp.cumsum(is_allowed.astype(jnp.uint32))  # from 1 on
+    chosen = (((jax.random.bits(key) >> 8) * places[-1]) >> 24) + 1
+    return options.heading[jnp.argmax(is_allowed & (places == chosen))]
+
+
+def direct(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
+    """Closes the gap between columns, then that between rows; a wish to reverse is dropped."""
+    right = board.col(state.food) - board.col(state.head)
+    down = board.row(state.food) - board.row(state.head)
+    across, along = jnp.where(right > 0, 1, 3), jnp.where(down > 0, 2, 0)
+    wish = jnp.where(right != 0, across, along)
+    is_possible = (state.food >= 0) & ((wish ^ state.heading) != 2)
+    return jnp.where(is_possible, wish, state.heading).astype(jnp.int32)
+
+
+def shortest(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
+    """A shortest way through cells that are free now; where there is none, the first safe move."""
+    options = moves(board, rules, state)
+    return first(options, leads_to_food(board, rules, state, options))
+
+
+def lookahead(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
+    """The start of a shortest way to the food, if a way to the tail is left then.
+
+    Else the safe move that leaves such a way, and of several the one that leaves the longest, which
+    gives the body time to move off; else the safe move that leaves the most room. Where the tail
+    may be followed, a snake that can reach its tail can go on doing so: it may starve, but never
+    runs into itself.
+    """
+    options = moves(board, rules, state)
+    after = jax.vmap(lambda heading: prospect(board, rules, state, heading))(options.heading)
+    worth = jnp.where(after.is_sound, board.num_cells + after.way, after.room)
+    worth = jnp.where(options.is_safe, worth, -1)
+    eager = leads_to_food(board, rules, state, options) & after.is_sound
+    return first(options, jnp.where(jnp.any(eager), eager, worth == jnp.max(worth)))
+
+
+def hamiltonian(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
+    """The next cell of the tour; where the way to it is barred, the first safe move.
+
+    Fills the board, as long as the tail may be followed. Raises ValueError for odd sides.
+    """
+    options = moves(board, rules, state)
+    place = _places(board, state)
+    return first(options, options.is_safe & (place(options.target) == place(state.head) + 1))
+
+
+def shortcuts(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
+    """The move that gets farthest along the tour, beyond neither the food nor, nearly, the tail.
+
+    From half of the board on, the tour cell by cell. The body then always lies in the order of the
+    tour, so that what is ahead of the head is free up to the tail: this player cannot die, as long
+    as the tail may be followed. Raises ValueError for odd sides.
+    """
+    options = moves(board, rules, state)
+    place = _places(board, state)
+    here, there, food = place(state.head), place(options.target), place(state.food)
+    limit = board.num_cells - 1 - GROWTH
+    limit = jnp.where((state.food >= 0) & (food > here), jnp.minimum(food, limit), limit)
+    limit = jnp.where(2 * state.length < board.num_cells, jnp.maximum(limit, here + 1), here + 1)
+    is_allowed = options.is_safe & (here < there) & (there <= limit)
+    return first(options, is_allowed & (there == jnp.max(jnp.where(is_allowed, there, 0))))
+
+
+def _places(board: Board, state: State) -> Callable[[jax.Array], jax.Array]:
+    """How many steps of the tour a cell is ahead of the tail, 1 to all; the tail itself is all.
+
+    A tour can be made either way round, and a snake of three always lies in the order of one of
+    them: of the one by which the neck comes before the head, seen from the tail.
+    """
+    tour, size = cycle(board), board.num_cells
+    if not tour.is_closed:
+        raise ValueError(
+            f"a {board.rows}×{board.cols} board has no closed tour: players that follow one expect "
+            "an even side; let another player play, such as lookahead"
+        )
+    rank = jnp.asarray(tour.rank)
+
+    def ahead(cell: jax.Array) -> jax.Array:
+        return (rank.at[cell].get(mode="clip") - rank[state.tail] - 1) % size + 1
+
+    neck = state.head - game.offset(board, state.heading)
+    is_forward = ahead(neck) < ahead(state.head)
+
+    def place(cell: jax.Array) -> jax.Array:
+        steps = ahead(cell)
+        return jnp.where(is_forward | (steps == size), steps, size - steps)
+
+    return place
+
+
+PLAYERS: dict[str, Player] = {
+    "random": random,
+    "random_safe": random_safe,
+    "direct": direct,
+    "shortest": shortest,
+    "lookahead": lookahead,
+    "hamiltonian": hamiltonian,
+    "shortcuts": shortcuts,
+}
+
+
+def able(board: Board) -> list[str]:
+    """The names of the players that can play on a board: not all where both sides are odd."""
+    follow_tours = ("hamiltonian", "shortcuts")
+    return [name for name in PLAYERS if cycle(board).is_closed or name not in follow_tours]
