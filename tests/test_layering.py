@@ -19,6 +19,8 @@ LAYERS = {
     "jaxrl.returns": 1,
     "jaxrl.replay": 1,
     "jaxrl.distributions": 1,
+    "jaxrl.action_values": 1,
+    "jaxrl.prioritised": 1,
     "jaxrl.pairs": 1,
     "jaxrl.laplacian": 1,
     "jaxrl.subspace": 1,

@@ -3,6 +3,11 @@
 The network maps an observation to `(policy, value)`: a distribution of `jaxrl.distributions` and
 V(obs). One loss trains both, entropy included. Where the environment tells the K components of its
 reward, a network with K values learns one for each; their advantages add up.
+
+A single step on the whole rollout meets a ratio of 1, at which the clipped objective has the
+gradient of A log π. So `epochs=1, minibatches=1, standardise=False` is advantage actor-critic (A2C,
+Mnih et al. 2016; Huang et al. 2022, "A2C is a special case of PPO"), and with `gae_lambda=1` and
+rollouts as long as episodes it is REINFORCE with a learned baseline (Williams 1992).
 """
 
 from dataclasses import replace
@@ -25,6 +30,8 @@ class Config:
     """Step size of Adam at the start."""
     anneal_updates: float = float("inf")
     """Updates over which learning rate and entropy weight fall linearly to zero; inf: never."""
+    final_rate: float = 0.0
+    """Least step size of Adam, which is left once the learning rate has fallen below it."""
     discount: float = 0.99
     """γ, per environment step."""
     gae_lambda: float = 0.95
@@ -47,6 +54,8 @@ class Config:
     """Passes over each rollout."""
     minibatches: int = struct.field(pytree_node=False, default=8)
     """Gradient steps per pass; must divide the rollout's transitions."""
+    standardise: bool = struct.field(pytree_node=False, default=True)
+    """Give the advantages of each minibatch zero mean and unit variance."""
 
 
 class State(NamedTuple):
@@ -95,7 +104,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         left = jnp.clip(1.0 - state.updates / config.anneal_updates, 0.0, 1.0)
         now = replace(
             config,
-            learning_rate=left * config.learning_rate,
+            learning_rate=jnp.maximum(left * config.learning_rate, config.final_rate),
             entropy_weight=left * config.entropy_weight,
         )
         batch = make_batch(network, state.params, rollout, config)
@@ -208,7 +217,8 @@ def loss(
     policy, value = network.apply(params, batch.obs)
     log_ratio = policy.log_prob(batch.action) - batch.log_prob
     ratio = jnp.exp(log_ratio)
-    objective = jnp.mean(clipped_objective(ratio, standardise(batch.advantage), config.clip))
+    advantage = standardise(batch.advantage) if config.standardise else batch.advantage
+    objective = jnp.mean(clipped_objective(ratio, advantage, config.clip))
     value_loss = jnp.mean(squared_error(value, batch.target, config))
     entropy = jnp.mean(policy.entropy())
     total = -objective + config.value_weight * value_loss - config.entropy_weight * entropy

@@ -15,7 +15,8 @@ import numpy as np
 from flax import linen as nn
 
 from jaxrl import linalg
-from jaxrl.distributions import Categorical, Normal, Squashed
+from jaxrl.distributions import Categorical, Normal, Squashed, masked
+from jaxrl.networks.noisy import NoisyDense
 
 Activation = Literal["relu", "tanh", "elu", "silu", "gelu"]
 
@@ -32,13 +33,15 @@ class MLP(nn.Module):
     """One of relu, tanh, elu, silu, gelu."""
     layer_norm: bool = False
     """Normalise before each activation (Ba et al. 2016)."""
+    noisy: bool = False
+    """Learn noise in the weights, to explore by (Fortunato et al. 2018); see `NoisyDense`."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         activate = activation_function(self.activation)
         x = jnp.asarray(x, jnp.float32)
         for width in self.features:
-            x = dense(width, math.sqrt(2))(x)
+            x = dense(width, math.sqrt(2), noisy=self.noisy)(x)
             x = nn.LayerNorm()(x) if self.layer_norm else x
             x = activate(x)
         return x
@@ -51,13 +54,16 @@ class ActorCritic(nn.Module):
     """`obs [...] -> [..., D]`, an `MLP` for instance."""
     num_actions: int
     """A."""
+    allowed: Callable[[jax.Array], jax.Array] | None = None
+    """`obs [...] -> bool [..., A]`: the actions to choose from; None: all."""
 
     @nn.compact
     def __call__(self, obs: jax.Array) -> tuple[Categorical, jax.Array]:
         """`(policy with logits [..., A], value [...])`."""
         x = self.torso(obs)
         logits = dense(self.num_actions, 0.01, name="policy")(x)
-        return Categorical(logits), dense(1, 1.0, name="value")(x)[..., 0]
+        policy = Categorical(logits) if self.allowed is None else masked(logits, self.allowed(obs))
+        return policy, dense(1, 1.0, name="value")(x)[..., 0]
 
 
 class GaussianActorCritic(nn.Module):
@@ -92,9 +98,15 @@ class GaussianActorCritic(nn.Module):
         return Squashed(policy, low, high), value
 
 
-def dense(features: int, scale: float, name: str | None = None) -> nn.Dense:
-    """A dense layer whose weights start orthogonal with gain `scale`, and whose biases at 0."""
-    return nn.Dense(features, kernel_init=linalg.orthogonal_start(scale), name=name)
+def dense(
+    features: int, scale: float, name: str | None = None, noisy: bool = False
+) -> nn.Dense | NoisyDense:
+    """A dense layer whose weights start orthogonal with gain `scale`, and whose biases at 0.
+
+    A noisy one starts with the same means, so that noise is all that differs.
+    """
+    layer = NoisyDense if noisy else nn.Dense
+    return layer(features, kernel_init=linalg.orthogonal_start(scale), name=name)
 
 
 def bounds(

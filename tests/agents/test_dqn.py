@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple
 
 import chex
 import flax.linen as nn
@@ -78,18 +79,40 @@ def assert_equal(one, other) -> None:
 # What it learns.
 
 
-LONGER = (toys.TerminatedStream(), toys.TruncatedClimb())
-VARIANTS = [(env, True, 1) for env in toys.DISCRETE] + [(env, False, 3) for env in LONGER]
+class Case(NamedTuple):
+    """A variant, where it learns, and how near it must come."""
+
+    env: toys.Toy
+    network: nn.Module
+    changes: dict[str, Any]
+    tolerance: float
 
 
-@pytest.mark.parametrize(
-    ("env", "double", "n_step"),
-    VARIANTS,
-    ids=[f"{type(env).__name__}-{n_step}-step" for env, _, n_step in VARIANTS],
-)
-def test_values_are_the_closed_forms(env, double, n_step):
-    discount = 0.9
-    config = dqn.Config(
+def noisy(**arguments) -> QNetwork:
+    return QNetwork(MLP((8,), noisy=True), A, noisy=True, **arguments)
+
+
+NOTHING: dict[str, Any] = {}
+SINGLE_3_STEP = {"double": False, "n_step": 3}
+PER = {"prioritised": True, "priority_exponent": 0.6, "importance_transitions": 4_000}
+C51 = {"categorical": True, "value_low": -2.0, "value_high": 2.0}
+NO_EPSILON = {"epsilon_start": 0.0, "epsilon_end": 0.0}
+DUELING_C51 = noisy(dueling=True, streams=(8,), atoms=21)
+CASES = {
+    "action": Case(toys.ActionObservationReward(), Table(), NOTHING, 1e-3),
+    "climb": Case(toys.TruncatedClimb(), Table(), NOTHING, 1e-3),
+    "terminated, 3 steps": Case(toys.TerminatedStream(), Table(), SINGLE_3_STEP, 1e-3),
+    "prioritised": Case(toys.TruncatedClimb(), Table(), PER | SINGLE_3_STEP, 1e-3),
+    "categorical": Case(toys.DelayedReward(), QNetwork(MLP((8,)), A, atoms=41), C51, 0.05),
+    "noisy": Case(toys.ActionObservationReward(), noisy(), NOTHING, 0.1),
+    "rainbow": Case(toys.DelayedReward(), DUELING_C51, PER | C51 | NO_EPSILON | {"n_step": 2}, 0.1),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_values_are_the_closed_forms(case: Case):
+    env, network, discount = case.env, case.network, 0.9
+    usual = dqn.Config(
         learning_rate=0.05,
         discount=discount,
         batch_size=32,
@@ -97,20 +120,20 @@ def test_values_are_the_closed_forms(env, double, n_step):
         capacity=1_000,
         warmup=100,
         target_period=20,
-        n_step=n_step,
-        double=double,
         epsilon_end=0.5,
         epsilon_transitions=1_000,
     )
-    agent = dqn.make(Table(), config, num_envs=8)
+    config = replace(usual, **case.changes)
+    agent = dqn.make(network, config, num_envs=8)
     train = loop.make_loop(env, (), agent, loop.Config(num_envs=8, num_steps=5))
     chunk = loop.make_chunk(train.update, 100)
     state, _ = jax.jit(lambda key: chunk(train.init(key)))(jax.random.key(1))
 
-    q = Table().apply(state.agent.learner.params, env.observations())
-    np.testing.assert_allclose(np.asarray(q), env.optimal_q(discount), atol=1e-3)
+    outputs: Any = network.apply(state.agent.learner.params, env.observations())
+    q = dqn.values(outputs, config)
+    np.testing.assert_allclose(np.asarray(q), env.optimal_q(discount), atol=case.tolerance)
 
-    best = dqn.make(Table(), config, greedy=True)
+    best = dqn.make(network, config, greedy=True)
     values = env.optimal_q(discount)
     for obs, value in zip(env.observations(), values, strict=True):
         action, _, _ = best.act(state.agent, (), obs, jax.random.key(0))
@@ -132,24 +155,32 @@ def test_double_and_max_targets_by_hand():
         discount=jnp.array([0.5, 0.1, 0.0]),
         next_obs=jnp.ones((3, 1)),
     )
-    double = dqn.td_target(Table().apply, learner, batch, double=True)
+    key = jax.random.key(0)
+    double = dqn.td_target(Table().apply, learner, batch, dqn.Config(), key)
     np.testing.assert_allclose(double, [1 + 0.5 * 20, 2 + 0.1 * 20, 3])
-    largest = dqn.td_target(Table().apply, learner, batch, double=False)
+    config = dqn.Config(double=False)
+    largest = dqn.td_target(Table().apply, learner, batch, config, jax.random.clone(key))
     np.testing.assert_allclose(largest, [1 + 0.5 * 30, 2 + 0.1 * 30, 3])
 
 
 def test_loss_by_hand():
-    """Errors 0.5 and -3 with δ = 1: (0.5²/2 + (3 - 1/2)) / 2; the target gets no gradient."""
+    """Errors 0.5 and -3 with δ = 1: (0.5²/2 + (3 - 1/2)) / 2, or with weights 1 and 0.1."""
     params = {"params": {"Dense_0": {"kernel": jnp.array([[1.0, 2.0]])}}}
     obs, nothing = jnp.ones((2, 1)), jnp.zeros(2)
     batch = dqn.Batch(obs, jnp.array([0, 1]), nothing, nothing, obs)
     target = jnp.array([0.5, 5.0])
-    (value, q), grads = jax.value_and_grad(dqn.loss, has_aux=True)(
-        params, Table().apply, batch, target, 1.0
-    )
+    loss = jax.value_and_grad(dqn.loss, has_aux=True)
+    rest = (target, dqn.Config(), jax.random.key(0))
+    (value, (q, error)), grads = loss(params, Table().apply, batch, *rest)
     np.testing.assert_allclose(value, (0.125 + 2.5) / 2)
     np.testing.assert_allclose(q, [1.0, 2.0])
+    np.testing.assert_allclose(error, [0.5, 3.0])
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -1 / 2]])
+    weighted = batch._replace(weight=jnp.array([1.0, 0.1]))
+    (value, (_, error)), grads = loss(params, Table().apply, weighted, *rest)
+    np.testing.assert_allclose(value, (0.125 + 0.25) / 2)
+    np.testing.assert_allclose(error, [0.5, 3.0])
+    np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.1 / 2]])
 
 
 def n_step_by_hand(rows: list[Transition], start: int, env: int, n: int, discount: float):
@@ -182,7 +213,7 @@ def test_batches_hold_n_step_targets(n):
     }
     seen = set()
     for obs, action, return_, factor, next_obs in zip(
-        *(np.asarray(x).reshape(150, *x.shape[2:]) for x in batch), strict=True
+        *(np.asarray(x).reshape(150, *x.shape[2:]) for x in batch[:5]), strict=True
     ):
         t, env = starts[obs.tobytes()]
         seen.add((t, env))
@@ -215,22 +246,22 @@ def test_clipping_is_by_global_norm():
 def test_target_network_follows_every_period_of_gradient_updates():
     """Updates 7, 14 and 21 of 25 copy, whether a rollout has one update or five."""
     config = dqn.Config(target_period=7)
-    network, optimizer = Mlp(), dqn.make_optimizer(config)
+    network, key = Mlp(), jax.random.key(0)
     learner = init_state(dqn.make(network, config)).learner
     batches = random_batches(0, 25)
-    learn = jax.jit(partial(dqn.learn, network, optimizer, config))
+    learn = jax.jit(partial(dqn.learn, network, config))
 
     target_after = {0: learner.params}
     for update in range(1, 26):  # the reference: one minibatch at a time
         one = jax.tree.map(lambda x, m=update: x[m - 1 : m], batches)
-        learner, _ = learn(learner, one)
+        learner, _ = learn(learner, one, key)
         if update % 7 == 0:
             target_after[update] = learner.params
         assert_equal(learner.target_params, target_after[update - update % 7])
 
     learner = init_state(dqn.make(network, config)).learner
     for done in range(5, 26, 5):
-        learner, _ = learn(learner, jax.tree.map(lambda x, m=done: x[m - 5 : m], batches))
+        learner, _ = learn(learner, jax.tree.map(lambda x, m=done: x[m - 5 : m], batches), key)
         assert int(learner.updates) == done
         chex.assert_trees_all_close(
             learner.target_params, target_after[done - done % 7], rtol=1e-5, atol=1e-6
@@ -284,6 +315,71 @@ def test_learning_waits_for_n_rows():
         assert int(metrics["updates"]) == max(0, seed - 1)
 
 
+# Which transitions are learned from.
+
+
+ONE_DRAW = dqn.Config(prioritised=True, capacity=32, batch_size=8, updates_per_rollout=1)
+
+
+def test_priorities_are_the_errors_of_what_was_learned():
+    """Where drawn, (|target - Q| + 1e-6)^α as NumPy has it; 1 elsewhere, and in the newest row.
+
+    Before the warm-up is over all are 1.
+    """
+    steps = random_rollout(3, length=6)
+
+    @jax.jit
+    def update(state, warmup):
+        config = replace(ONE_DRAW, n_step=2, priority_exponent=0.7, discount=0.8, warmup=warmup)
+        agent = dqn.make(Table(), config, num_envs=N)
+        return agent.update(state, steps, jax.random.key(1))
+
+    state = init_state(dqn.make(Table(), ONE_DRAW, num_envs=N))
+    waiting = np.repeat([1.0] * 6 + [0.0] * 2, N).reshape(8, N)  # six of eight rows are written
+    cold, metrics = update(state, 100)
+    assert_equal((cold.learner, cold.priorities.mass), (state.learner, waiting))
+    assert all(np.isfinite(x) for x in arrays(metrics))
+
+    after, _ = update(state, 0)
+    mass = np.asarray(after.priorities.mass)
+    kernel = np.asarray(state.learner.params["params"]["Dense_0"]["kernel"], np.float64)
+    rows = [jax.tree.map(lambda x, t=t: np.asarray(x)[t], steps) for t in range(6)]
+    drawn = 0
+    for t, env in np.ndindex(5, N):
+        return_, factor, next_obs = n_step_by_hand(rows, t, env, 2, 0.8)
+        error = return_ + factor * (next_obs @ kernel).max()
+        error -= (rows[t].obs[env] @ kernel)[rows[t].action[env]]
+        expected = (abs(error) + 1e-6) ** 0.7
+        assert np.isclose(mass[t, env], expected, rtol=1e-4) or mass[t, env] == 1.0
+        drawn += mass[t, env] != 1.0
+    assert 3 <= drawn <= 8
+    np.testing.assert_array_equal(mass[5:], waiting[5:])
+    assert after.priorities.largest == max(1.0, mass.max())
+
+
+def test_a_minibatch_is_drawn_by_the_priorities_the_last_one_wrote():
+    """One error of 5 (Huber loss 4.5) among sixteen, all others 0: an eighth of the first draw is
+    a guess, the second is all of it."""
+    config = replace(
+        ONE_DRAW,
+        warmup=0,
+        batch_size=256,
+        updates_per_rollout=2,
+        learning_rate=0.0,
+        discount=0.0,
+        priority_exponent=1.0,
+        importance_start=0.0,
+        importance_transitions=10**9,
+    )
+    agent, steps = dqn.make(Table(), config, num_envs=N), random_rollout(0, length=4)
+    steps = steps._replace(reward=jnp.zeros((4, N)).at[2, 1].set(5.0))
+    state = init_state(agent)
+    blank = jax.tree.map(jnp.zeros_like, state.learner.params)
+    state = state._replace(learner=state.learner._replace(params=blank))
+    _, metrics = jax.jit(agent.update)(state, steps, jax.random.key(0))
+    np.testing.assert_allclose(metrics["loss"], 4.5 * (1 / 16 + 1) / 2, rtol=0.05)
+
+
 # How it acts.
 
 
@@ -306,6 +402,21 @@ def test_acting_is_epsilon_greedy():
     np.testing.assert_allclose(frequencies(agent, 0.3), [0.1, 0.8, 0.1], atol=0.01)
     greedy = dqn.make(Table(3), dqn.Config(), greedy=True)
     np.testing.assert_array_equal(frequencies(greedy, 1.0), [0, 1, 0])
+
+
+def test_noise_explores_unless_greedy():
+    config = dqn.Config(epsilon_start=0.0, epsilon_end=0.0, capacity=N)
+
+    @jax.jit
+    def act(key, keys):
+        agents = [dqn.make(noisy(), config, greedy, num_envs=N) for greedy in (False, True)]
+        state = agents[0].init(key, jnp.zeros(D))
+        acts = lambda agent: lambda key: agent.act(state, (), jnp.ones(D), key)[0]
+        return [jax.vmap(acts(agent))(jax.random.clone(keys)) for agent in agents]
+
+    exploring, best = act(jax.random.key(0), jax.random.split(jax.random.key(1), 50))
+    assert set(exploring.tolist()) == {0, 1}
+    assert len(set(best.tolist())) == 1
 
 
 # How it compiles.
@@ -373,13 +484,14 @@ def test_every_number_may_be_traced():
         train = tiny_loop(jax.tree.unflatten(structure, numbers))
         return train.update(train.init(jax.random.key(0)))
 
-    assert len(numbers) == 9
+    assert len(numbers) == 14
     jax.eval_shape(run, numbers)
 
 
-def test_the_replay_is_not_copied():
+@pytest.mark.parametrize("by_priority", [False, True])
+def test_the_replay_is_not_copied(by_priority):
     """100,000 transitions of 13 floats, updates and all, need a tenth more while they run."""
-    config = dqn.Config()
+    config = dqn.Config(prioritised=by_priority)
     agent = dqn.make(Mlp(), config, num_envs=250)
     state = agent.init(jax.random.key(0), jnp.zeros(13))
     ring = sum(x.nbytes for x in jax.tree.leaves(state.replay))
@@ -404,6 +516,10 @@ def test_the_replay_is_not_copied():
 def test_clear_words_for_what_does_not_fit():
     with pytest.raises(ValueError, match="dqn n_step is 0, expected at least 1"):
         dqn.make(Mlp(), dqn.Config(n_step=0))
+    with pytest.raises(ValueError, match=r"dqn value_high is -1\.0, expected a number above 1"):
+        dqn.make(Mlp(), dqn.Config(value_low=1.0, value_high=-1.0))
+    with pytest.raises(ValueError, match=r"puts out \[2\] for one .* categorical is True: use"):
+        init_state(dqn.make(Mlp(), dqn.Config(categorical=True)))
     agent = dqn.make(Mlp(), TINY, num_envs=2)
     with pytest.raises(ValueError, match="make the replay for 4 environments"):
         agent.update(init_state(agent), random_rollout(0), jax.random.key(0))

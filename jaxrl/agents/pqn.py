@@ -1,0 +1,155 @@
+"""Parallelised Q-network (Gallici et al. 2024): Q(λ) on fresh experience, without replay.
+
+Many environments act ε-greedily, and their rollout is all there is to learn from: its λ-returns are
+regressed on in a few epochs of minibatches. There is no target network; what keeps the values from
+running away is layer norm in the network, as in `MLP(layer_norm=True)`.
+"""
+
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from jaxrl import action_values, returns
+from jaxrl.types import Agent, Metrics, PyTree, Transition
+
+
+@struct.dataclass
+class Config:
+    """What PQN learns with."""
+
+    learning_rate: float = 5e-4
+    """Step size of RAdam at the start."""
+    anneal_updates: float = float("inf")
+    """Updates over which the learning rate falls linearly to zero; inf: never."""
+    discount: float = 0.99
+    """γ, per environment step."""
+    lambda_: float = 0.9
+    """λ of the returns: 0 bootstraps after one step, 1 at the end of the rollout."""
+    max_grad_norm: float = 10.0
+    """Global norm to which gradients are clipped."""
+    epsilon_start: float = 0.1
+    """Share of random actions at the start."""
+    epsilon_end: float = 0.01
+    """Share of random actions from `epsilon_updates` on."""
+    epsilon_updates: float = 500.0
+    """Updates over which the share of random actions falls linearly."""
+    epochs: int = struct.field(pytree_node=False, default=2)
+    """Passes over each rollout."""
+    minibatches: int = struct.field(pytree_node=False, default=8)
+    """Gradient steps per pass; must divide the rollout's transitions."""
+
+
+class State(NamedTuple):
+    params: PyTree
+    optimiser: optax.OptState
+    updates: jax.Array  # int32, rollouts learnt from
+
+
+class Extras(NamedTuple):
+    """What acting knows and learning needs."""
+
+    value: jax.Array  # [] maxₐ Q(obs, a)
+
+
+class Batch(NamedTuple):
+    """What a gradient step sees, `[B, ...]`."""
+
+    obs: PyTree
+    action: jax.Array  # int32
+    target: jax.Array  # λ-returns
+
+
+def make(network: Any, config: Config, greedy: bool = False) -> Agent:
+    """A PQN agent for `network.apply(params, obs [..., D]) -> q [..., A]`.
+
+    `greedy` always takes the best action. Raises ValueError, when traced, if `minibatches` does not
+    divide the rollout's transitions.
+    """
+    optimiser = optax.chain(
+        optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
+        optax.scale_by_radam(),
+    )
+
+    def init(key: jax.Array, obs: PyTree) -> State:
+        params = network.init(key, obs)
+        return State(params, optimiser.init(params), jnp.zeros((), jnp.int32))
+
+    def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
+        q = network.apply(state.params, obs)  # [A]
+        epsilon = 0.0 if greedy else epsilon_at(state.updates, config)
+        action = action_values.epsilon_greedy(key, q, epsilon)
+        return action, memory, Extras(action_values.max_value(q))
+
+    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
+        batch = make_batch(network, state.params, rollout, config)
+        left = jnp.clip(1.0 - state.updates / config.anneal_updates, 0.0, 1.0)
+        learning_rate = left * config.learning_rate
+
+        def epoch(carry, _):
+            learning, key = carry
+            key, shuffle_key = jax.random.split(key)
+            shuffled = jax.random.permutation(shuffle_key, batch.target.shape[0])
+            learning, metrics = jax.lax.scan(
+                minibatch, learning, shuffled.reshape(config.minibatches, -1)
+            )
+            return (learning, key), metrics
+
+        def minibatch(learning, indices):
+            params, optimiser_state = learning
+            picked = jax.tree.map(lambda x: x[indices], batch)
+            (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(params, network, picked)
+            metrics |= {"grad_norm": optax.tree.norm(gradient)}
+            direction, optimiser_state = optimiser.update(gradient, optimiser_state, params)
+            params = jax.tree.map(lambda p, d: p - learning_rate * d, params, direction)
+            return (params, optimiser_state), metrics
+
+        start = (state.params, state.optimiser)
+        (learnt, _), metrics = jax.lax.scan(epoch, (start, key), length=config.epochs)
+        metrics = jax.tree.map(jnp.mean, metrics) | {
+            "epsilon": epsilon_at(state.updates, config),
+            "learning_rate": jnp.asarray(learning_rate, jnp.float32),
+        }
+        return State(*learnt, state.updates + 1), metrics
+
+    return Agent(init, lambda: (), act, update)
+
+
+def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
+    """λ-returns of a rollout `[T, N]` with V = maxₐ Q, everything flattened to `[T * N]`."""
+    size = rollout.terminated.size
+    if size % config.minibatches:
+        raise ValueError(
+            f"a rollout of {size} transitions cannot be split into {config.minibatches} equal "
+            "minibatches; change minibatches, num_envs or num_steps"
+        )
+    value_of = lambda obs: action_values.max_value(network.apply(params, obs))
+    next_value = returns.successor_values(value_of, rollout, rollout.extras.value)
+    target = returns.lambda_returns(
+        rollout.reward,
+        next_value,
+        rollout.terminated,
+        rollout.truncated,
+        config.discount,
+        config.lambda_,
+    )
+    batch = Batch(rollout.obs, rollout.action, target)
+    return jax.tree.map(lambda x: x.reshape(size, *x.shape[2:]), batch)
+
+
+def loss(params: PyTree, network: Any, batch: Batch) -> tuple[jax.Array, Metrics]:
+    """Mean of ½ (Q(s, a) - Gλ)² over a minibatch (Gallici et al. 2024, algorithm 1)."""
+    q = action_values.value_of_action(network.apply(params, batch.obs), batch.action)  # [B]
+    chex.assert_equal_shape([q, batch.target])
+    total = jnp.mean(optax.l2_loss(q, batch.target))
+    return total, {"loss": total, "q": jnp.mean(q)}
+
+
+def epsilon_at(updates: jax.Array, config: Config) -> jax.Array:
+    """ε after so many updates: linear from start to end, then constant."""
+    return action_values.linear(
+        config.epsilon_start, config.epsilon_end, updates, config.epsilon_updates
+    )

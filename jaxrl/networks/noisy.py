@@ -1,0 +1,56 @@
+"""Dense layers that explore by noise in their weights (Fortunato et al. 2018)."""
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from jaxrl import linalg
+
+
+class NoisyDense(nn.Module):
+    """A dense layer with learned noise in every weight: `[..., D] -> [..., features]`.
+
+    The weight between input i and output j is μᵢⱼ + σᵢⱼ εᵢ εⱼ (eq. 10-11): the noise of a matrix
+    is the product of two vectors. So the layer computes xμ + ((x ∘ ε_in) σ) ∘ ε_out and never forms
+    the noisy matrix; under `vmap` over N keys, N noises share two matrix products.
+
+    With a key for "noise", as in `apply(params, x, rngs={"noise": key})`, one noise is drawn per
+    call, the same for all leading axes. Without one the layer computes with the mean weights μ.
+    """
+
+    features: int
+    """Width of the output."""
+    kernel_init: Callable[..., jax.Array] = linalg.orthogonal_start(1.0)
+    """`(key, shape, dtype) -> weights`: how the means start."""
+    initial_scale: float = 0.5
+    """σ₀: every σ starts at σ₀ / √D."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        size = x.shape[-1]
+        same = nn.initializers.constant(self.initial_scale / math.sqrt(size))
+        kernel = self.param("kernel", self.kernel_init, (size, self.features), jnp.float32)
+        bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
+        kernel_scale = self.param("kernel_scale", same, (size, self.features), jnp.float32)
+        bias_scale = self.param("bias_scale", same, (self.features,), jnp.float32)
+        mean = x @ kernel + along(bias, x)
+        if not self.has_rng("noise"):
+            return mean
+        noise = factor(self.make_rng("noise"), size + self.features)
+        incoming, outgoing = noise[:size], noise[size:]
+        spread = (x * along(incoming, x)) @ kernel_scale + along(bias_scale, x)
+        return mean + spread * along(outgoing, x)
+
+
+def factor(key: jax.Array, size: int) -> jax.Array:
+    """`[size]` f(ε) = sgn(ε) √|ε| of normal ε, whose products have variance (E|ε|)² = 2 / π."""
+    normal = jax.random.normal(key, (size,))
+    return jnp.sign(normal) * jnp.sqrt(jnp.abs(normal))
+
+
+def along(vector: jax.Array, x: jax.Array) -> jax.Array:
+    """`vector [D]` with as many axes as `x`."""
+    return vector.reshape((1,) * (x.ndim - 1) + vector.shape)
