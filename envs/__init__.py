@@ -8,11 +8,12 @@ from typing import Any
 
 import gymnax
 
-from envs import durotaxis, grid, snake, vector_field
+from envs import durotaxis, grid, snake, two_snake, vector_field
 from envs.base import Environment
 
 ALL: dict[str, type[Environment]] = {
     "Snake-v0": snake.Snake,
+    "TwoSnake-v0": two_snake.TwoSnake,
     "Grid-v0": grid.Grid,
     "Durotaxis-v0": durotaxis.Durotaxis,
     "VectorField-v0": vector_field.VectorField,

@@ -1,112 +1,48 @@
-"""`python -m train.snake`: an agent learns Snake. Presets: ppo (default), dqn."""
+"""`python -m train.snake`: an agent learns Snake.
 
-import math
+Presets: `ppo` (default), `a2c`, `reinforce`, `pqn`, `dqn`, `rainbow`; `fill`, which learns to fill
+the board.
+"""
+
 import sys
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
-from flax import linen as nn
 
 from envs.snake import drawing
 from envs.snake.bitboard import Board
 from envs.snake.env import Params, Snake
-from envs.snake.rewards import Rewards
 from envs.snake.rules import State
 from jaxrl import evaluate
-from jaxrl.agents import dqn, ppo
-from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop
-from jaxrl.networks.conv import Conv
-from jaxrl.networks.dueling import QNetwork
-from jaxrl.networks.mlp import MLP, ActorCritic
-from jaxrl.types import AgentState
+from jaxrl.types import Agent, AgentState
 from train import command, pictures, programs, records, runs, scores, settings
 from train.run import Result, run
-
-
-@dataclass(frozen=True)
-class Game:
-    """Which Snake is played, and what counts in it."""
-
-    rows: int = 10
-    """Height of the board, 4 to 20 cells."""
-    cols: int = 10
-    """Width of the board, 4 to 20 cells."""
-    observation: Literal["features", "flood", "selective", "enhanced", "tail", "planes"] = "tail"
-    """What the agent sees; envs/snake/observations.py says what is in each."""
-    rules: Literal["classic", "modern"] = "classic"
-    """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
-    actions: Literal["relative", "absolute"] = "relative"
-    """relative: forward, left, right. absolute: up, right, down, left."""
-    max_steps_in_episode: int = 1000
-    """Steps after which a game is cut."""
-    rewards: Rewards = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
-    """What moves, meals and deaths are worth."""
-
-
-@dataclass(frozen=True)
-class Network:
-    """Dense layers; for `planes` two convolutions come first."""
-
-    hidden: tuple[int, ...] = (128, 128)
-    """Width of each hidden layer."""
-    dueling: bool = False
-    """Estimate the value of a state and the advantages of actions apart; with DQN."""
-
-
-@dataclass(frozen=True)
-class Config:
-    """What every preset has."""
-
-    env: Game = Game()
-    network: Network = Network()
-    loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
-    run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(total_steps=30_000_000)
-    )
-
-
-@dataclass(frozen=True)
-class PPO(Config):
-    """Learns Snake by proximal policy optimisation."""
-
-    agent: ppo.Config = ppo.Config(discount=0.995)
-    anneal: bool = True
-    """Let learning rate and entropy weight fall to zero over the budget."""
-
-
-@dataclass(frozen=True)
-class DQN(Config):
-    """Learns Snake by deep Q-learning, with the sizes of the 256-game system."""
-
-    agent: dqn.Config = dqn.Config()
-
+from train.snake_config import (
+    DQN,
+    PRESETS,
+    AnyConfig,
+    check,
+    make_agent,
+    make_env,
+    steps_per_update,
+)
 
 SCORE = "score"
 """Pieces of food eaten in a game."""
 
-PRESETS = {
-    "ppo": PPO(),
-    "dqn": DQN(
-        env=Game(observation="flood"),
-        loop=LoopConfig(num_envs=256, num_steps=1),
-        run=settings.PlayConfig(total_steps=2_000_000, max_episodes=5_000),
-    ),
-}
 
-
-def make_training(config: PPO | DQN) -> settings.Training:
+def make_training(config: AnyConfig) -> settings.Training:
     """Raises ValueError, in one line, for what does not fit together."""
-    env, params, agent = make_parts(config)
-    _, _, player = make_parts(config, greedy=config.run.evaluation_greedy)
-    games = config.run.evaluation_games
-    loop = make_loop(env, params, agent, config.loop)
+    check(config)
+    env, params = make_env(config.env, training=True)
+    loop = make_loop(env, params, make_agent(config, env.num_actions), config.loop)
 
     def episodes_of(agent_state: AgentState, key: jax.Array) -> evaluate.Episodes:
-        limit = config.env.max_steps_in_episode
+        env, params, player = make_player(config)
+        games, limit = config.run.evaluation_games, config.env.max_steps_in_episode
         return evaluate.evaluate(env, params, player, agent_state, key, games, 1, limit)
 
     return settings.Training(
@@ -115,57 +51,24 @@ def make_training(config: PPO | DQN) -> settings.Training:
         evaluate=scores.games(episodes_of, SCORE),
         steps_per_update=steps_per_update(config),
         score=SCORE,
-        budget_shapes_learning=isinstance(config, PPO) and config.anneal,
+        budget_shapes_learning=not isinstance(config, DQN) and config.anneal_steps is None,
     )
 
 
-def make_parts(config: PPO | DQN, greedy: bool = False):
-    """The environment, its parameters and the agent of a configuration."""
-    check(config)
-    game = config.env
-    env = Snake(game.rows, game.cols, game.observation, game.rules, game.actions)
-    params = Params(max_steps_in_episode=game.max_steps_in_episode, rewards=game.rewards)
-    torso = MLP(config.network.hidden)
-    if game.observation == "planes":
-        torso = nn.Sequential((Conv(), torso))
-    if isinstance(config, DQN):
-        network = QNetwork(torso, env.num_actions, dueling=config.network.dueling)
-        return env, params, dqn.make(network, config.agent, greedy, config.loop.num_envs)
-    agent_config = config.agent
-    if config.anneal:
-        updates = config.run.total_updates(steps_per_update(config))
-        agent_config = replace(agent_config, anneal_updates=float(updates))
-    network = ActorCritic(torso, env.num_actions)
-    return env, params, ppo.make(network, agent_config, greedy)
+def make_player(config: AnyConfig) -> tuple[Snake, Params, Agent]:
+    """The game to be scored in, and the agent that plays it."""
+    env, params = make_env(config.env, training=False)
+    return env, params, make_agent(config, env.num_actions, config.run.evaluation_greedy)
 
 
-def steps_per_update(config: Config) -> int:
-    """Environment steps."""
-    return config.loop.num_envs * config.loop.num_steps
-
-
-def check(config: PPO | DQN) -> None:
-    """Refuses what would only show after compilation, or never."""
-    rate = config.agent.learning_rate
-    if not (math.isfinite(rate) and rate > 0):
-        raise ValueError(f"agent.learning_rate is {rate}; expected a positive number such as 1e-3")
-    for name in ("num_envs", "num_steps"):
-        if getattr(config.loop, name) < 1:
-            raise ValueError(f"loop.{name} is {getattr(config.loop, name)}; expected at least 1")
-    if config.env.max_steps_in_episode < 1:
-        raise ValueError(
-            f"env.max_steps_in_episode is {config.env.max_steps_in_episode}; expected at least 1"
-        )
-
-
-def train(config: PPO | DQN, preset: str = "ppo") -> Result:
+def train(config: AnyConfig, preset: str = "ppo") -> Result:
     """Trains, evaluates and draws: what the command does, for notebooks and programs."""
     result = run(make_training(config), config, "snake", preset)
     finish(config, result)
     return result
 
 
-def finish(config: PPO | DQN, result: Result) -> None:
+def finish(config: AnyConfig, result: Result) -> None:
     """The pictures of a run that came to its end."""
     print(draw_curve(result.directory, config))
     if result.evaluation:
@@ -185,7 +88,7 @@ def draw(run: runs.Run, games: int, key: int) -> list[Path]:
     return [curve, draw_film(run.directory, config, agent, root, episodes)]
 
 
-def draw_curve(directory: Path, config: PPO | DQN) -> Path:
+def draw_curve(directory: Path, config: AnyConfig) -> Path:
     """Writes `learning_curve.png` into a run directory."""
     path = directory / "learning_curve.png"
     title = f"Snake {config.env.rows}×{config.env.cols}, {config.env.observation}"
@@ -196,7 +99,7 @@ def draw_curve(directory: Path, config: PPO | DQN) -> Path:
 
 def draw_film(
     directory: Path,
-    config: PPO | DQN,
+    config: AnyConfig,
     agent_state: AgentState,
     key: jax.Array,
     episodes: evaluate.Episodes,
@@ -217,13 +120,13 @@ class Film(NamedTuple):
 
 
 def best_game(
-    config: PPO | DQN, agent_state: AgentState, key: jax.Array, episodes: evaluate.Episodes
+    config: AnyConfig, agent_state: AgentState, key: jax.Array, episodes: evaluate.Episodes
 ) -> Film:
     """The game with the most food among `episodes [N, 1]`, played again to see how it went.
 
     `key` must be the one that `make_training(config).evaluate` played them with.
     """
-    env, params, agent = make_parts(config, greedy=config.run.evaluation_greedy)
+    env, params, agent = make_player(config)
     best = int(np.argmax(episodes.outcome["score"][:, 0]))
     num_envs, num_steps = len(episodes.length), int(episodes.length[best, 0])
     game = jax.jit(evaluate.trajectory, static_argnums=(0, 2, 5, 7))(

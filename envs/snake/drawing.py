@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from envs import gif
 from envs.snake import rules, tiles
 from envs.snake.bitboard import Board
-from envs.snake.rules import State
+from envs.snake.rules import Body, State
 
 LONGER_SIDE, NARROWEST = 400, 280  # pixels: of the board, and of the caption above it
 STRIP, MARGIN = 38, 8  # pixels above the board and around it
@@ -62,7 +62,19 @@ def film(
     `captions` are S strings, one for each position, or none. `ending`, one of `LOOKS`, is how the
     last position looks; by default, a head that did not move in the last step has crashed.
     """
-    game = _Game(board, states, ending)
+    write_film(path, _Game(board, states, ending), fps, captions)
+
+
+class Pictures(Protocol):
+    """The positions of a game as pictures of one size."""
+
+    count: int
+
+    def picture(self, i: int, title: str = "", levels: int = SMOOTH) -> Image.Image: ...
+
+
+def write_film(path: str | Path, game: Pictures, fps: float, captions: Sequence[str]) -> None:
+    """Writes the pictures of a game as a GIF; `captions` are one for each of them, or none."""
     if not 1 <= fps <= 50:
         raise ValueError(f"fps is {fps}; viewers of GIFs play 1 to 50 frames a second")
     if captions and len(captions) != game.count:
@@ -122,44 +134,60 @@ class _Game:
         self.ending = _ending(board, self.states) if ending is None else ending
         if self.ending not in LOOKS:
             raise ValueError(f"ending {ending!r} is unknown; expected one of {list(LOOKS)}")
-        self.orders = _orders(board, self.states)
+        self.orders = orders_of(board, self.states)
 
     def picture(self, i: int, title: str = "", levels: int = SMOOTH) -> Image.Image:
         """The picture of position i."""
-        board, size = self.board, cell_size(self.board)
+        board = self.board
         state = jax.tree.map(lambda x: x[i], self.states)
         ending = self.ending if i == self.count - 1 else ""
         look = LOOKS[ending]
-        cells = _painted(board, state, self.orders[i], look, levels)
-        top, left = corner(board)
-        height, width = board.rows * size, board.cols * size
-        canvas = np.empty((top + height + MARGIN, _width(board), 3), np.uint8)
-        canvas[:] = tiles.rgb(look.frame)
-        canvas[top : top + height, left : left + width] = cells.reshape(height, width, 3)
-        image = Image.fromarray(canvas)
-        _write_caption(image, state, " · ".join(part for part in (title, ending) if part))
+        cells = tiles.checkerboard(board, cell_size(board)).copy()
+        paint_food(board, cells, int(state.food))
+        paint_snake(cells, self.orders[i], int(state.heading), look.snake, look.alive, levels)
+        image = framed(board, cells, look.frame)
+        score, step = int(state.length) - rules.START_LENGTH, int(state.time)
+        title = " · ".join(part for part in (title, ending) if part)
+        write_caption(image, f"score {score}", f"step {step}", title)
         return image
 
 
-def _painted(board: Board, state: State, order: np.ndarray, look: Look, levels: int) -> np.ndarray:
-    """The board of one position, uint8 `[rows, c, cols, c, 3]`."""
-    cells = tiles.checkerboard(board, cell_size(board)).copy()
-    if state.food >= 0:
-        row, col = divmod(int(state.food), board.stride)
+def paint_food(board: Board, cells: np.ndarray, food: int) -> None:
+    """Puts an apple on the cell of index `food`, none for -1, of `[rows, c, cols, c, 3]`."""
+    if food >= 0:
+        row, col = divmod(food, board.stride)
         cells[row, :, col] = tiles.apple(cells[row, :, col])
+
+
+def paint_snake(
+    cells: np.ndarray,
+    order: np.ndarray,
+    heading: int,
+    colours: tiles.Colours,
+    alive: bool,
+    levels: int,
+) -> None:
+    """Puts the snake of this `order` `[rows, cols]` on the cells `[rows, c, cols, c, 3]`."""
     path = np.argwhere(order)[np.argsort(order[order > 0])]  # [L, 2], tail first
     rows, cols = path.T
-    cells[rows, :, cols] = tiles.body(cells[rows, :, cols], path, look.snake, levels)
+    cells[rows, :, cols] = tiles.body(cells[rows, :, cols], path, colours, levels)
     row, col = path[-1]
-    head = tiles.head(cells[row, :, col], int(state.heading), look.snake, look.alive)
-    cells[row, :, col] = head
-    return cells
+    cells[row, :, col] = tiles.head(cells[row, :, col], heading, colours, alive)
 
 
-def _write_caption(image: Image.Image, state: State, title: str) -> None:
+def framed(board: Board, cells: np.ndarray, frame: str) -> Image.Image:
+    """The picture of a painted board, with a frame in the colour `frame` around it."""
+    top, left = corner(board)
+    height, width = (n * cell_size(board) for n in (board.rows, board.cols))
+    canvas = np.empty((top + height + MARGIN, _width(board), 3), np.uint8)
+    canvas[:] = tiles.rgb(frame)
+    canvas[top : top + height, left : left + width] = cells.reshape(height, width, 3)
+    return Image.fromarray(canvas)
+
+
+def write_caption(image: Image.Image, score: str, step: str, title: str) -> None:
     """Score to the left, step to the right, and between them as much of the title as fits."""
     pen, middle = ImageDraw.Draw(image), (STRIP + 1) // 2
-    score, step = f"score {int(state.length) - rules.START_LENGTH}", f"step {int(state.time)}"
     large, small = _font(19), _font(15)
     left, right = MARGIN + 2, image.width - MARGIN - 2
     pen.text((left, middle), score, "white", large, anchor="lm")
@@ -203,16 +231,16 @@ def _ending(board: Board, states: State) -> str:
 
 
 @partial(jax.jit, static_argnums=0)
-def _order_of_each(board: Board, states: State) -> jax.Array:
-    return jax.vmap(partial(rules.order, board))(states)
+def _order_of_each(board: Board, snakes: Body) -> jax.Array:
+    return jax.vmap(partial(rules.order, board))(snakes)
 
 
-def _orders(board: Board, states: State) -> np.ndarray:
-    """`rules.order` of S positions, int32 `[S, rows, cols]`."""
-    total = len(states.time)
+def orders_of(board: Board, snakes: Body) -> np.ndarray:
+    """`rules.order` of S snakes, int32 `[S, rows, cols]`."""
+    total = len(snakes.head)
     chunk = min(CHUNK, total)
     found = []
     for first in range(0, total, chunk):
         chosen = np.minimum(np.arange(first, first + chunk), total - 1)  # always of one length
-        found.append(_order_of_each(board, jax.tree.map(lambda x, c=chosen: x[c], states)))
+        found.append(_order_of_each(board, jax.tree.map(lambda x, c=chosen: x[c], snakes)))
     return np.concatenate(found)[:total]

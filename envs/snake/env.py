@@ -1,5 +1,6 @@
 """Snake as an environment: rules, an observation and rewards behind gymnax's interface."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import jax
@@ -41,6 +42,9 @@ class Snake(Environment):
     `score` (food eaten), `won`, and the cause of death: `death_wall`, `death_self`, `entrapped` (no
     move would have saved it, judged before the action) or `starved`.
 
+    With `mirror`, half of the episodes are seen and played in a mirror, left for right: what is
+    learned on one side is learned on the other, too.
+
     Rules `classic` are those of a published 256-game system, with three of its faults mended: food
     never lands under the head, a time-out is a truncation and its last observation is kept, and
     entrapment is judged by the heading before the action. Rules `modern` let the head follow the
@@ -54,6 +58,7 @@ class Snake(Environment):
         observation: str = "tail",
         rules: str | Rules = "classic",
         actions: Literal["relative", "absolute"] = "relative",
+        mirror: bool = False,
     ):
         super().__init__()
         for name, size in (("rows", rows), ("cols", cols)):
@@ -67,7 +72,14 @@ class Snake(Environment):
         self.board = Board(rows, cols)
         self.observation = observation
         self.rules = rules
+        if mirror and (OBSERVATIONS[observation].reflect is None or actions == "absolute"):
+            views = (name for name, view in OBSERVATIONS.items() if view.reflect is not None)
+            raise ValueError(
+                f"a mirror needs actions relative and an observation in the head's frame, one of "
+                f"{', '.join(views)}; got {actions} and {observation}"
+            )
         self.actions = actions
+        self.mirror = mirror
 
     @property
     def default_params(self) -> Params:
@@ -88,11 +100,16 @@ class Snake(Environment):
 
     def start(self, chance: jax.Array, params: Params) -> State:
         keep_order = OBSERVATIONS[self.observation].needs_order
-        return rules.start(self.board, self.rules, chance, keep_order)
+        state = rules.start(self.board, self.rules, chance, keep_order)
+        # the draw of the food leaves the low bits of its word alone
+        return replace(state, mirrored=chance[0] & 1 != 0) if self.mirror else state
 
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
+        if state.mirrored is not None:
+            swapped = jnp.array([0, 2, 1], jnp.int32)[action]
+            action = jnp.where(state.mirrored, swapped, action)
         heading = rules.turn(state, action, self.actions == "relative")
         after, event = rules.move(self.board, self.rules, state, heading, chance)
         won = event.filled & self.rules.full_board_wins
@@ -121,12 +138,16 @@ class Snake(Environment):
         }
         return after, reward, died | won, {"outcome": outcome}
 
+    def patience(self, state: State, params: Params) -> jax.Array:
+        """The steps that a snake may go without food."""
+        limit = params.starvation_base + params.starvation_per_cell * state.length
+        return jnp.maximum(limit, 2 * self.board.num_cells)
+
     def is_starved(self, state: State, params: Params) -> jax.Array:
         """Whether the snake has gone without food for too long, under rules that mind."""
         if self.rules.starvation == "off":
             return jnp.zeros_like(state.hunger, bool)
-        limit = params.starvation_base + params.starvation_per_cell * state.length
-        return state.hunger >= jnp.maximum(limit, 2 * self.board.num_cells)
+        return state.hunger >= self.patience(state, params)
 
     def is_truncated(self, state: State, params: Params) -> jax.Array:
         late = state.time >= params.max_steps_in_episode
@@ -146,8 +167,15 @@ class Snake(Environment):
         return find(self.board, self.rules, state)
 
     def describe(self, state: State, survey: Regions | tuple[()], params: Params) -> jax.Array:
-        scene = Scene(self.board, self.rules, state, survey)
-        return OBSERVATIONS[self.observation].describe(scene)
+        starving = state.hunger / self.patience(state, params)
+        if self.rules.starvation == "off":
+            starving = jnp.zeros_like(starving)
+        scene = Scene(self.board, self.rules, state, survey, starving)
+        view = OBSERVATIONS[self.observation]
+        obs = view.describe(scene)
+        if view.reflect is not None and state.mirrored is not None:
+            obs = jnp.where(state.mirrored, view.reflect(obs), obs)
+        return obs
 
     @property
     def name(self) -> str:
@@ -161,8 +189,7 @@ class Snake(Environment):
         return spaces.Discrete(self.num_actions)
 
     def observation_space(self, params: Params | None = None) -> spaces.Box:
-        size = OBSERVATIONS[self.observation].size
-        shape = (self.board.rows, self.board.cols, 5) if size is None else (size,)
+        shape = OBSERVATIONS[self.observation].shape(self.board)
         return spaces.Box(-1.0, 1.0, shape, jnp.float32)
 
 

@@ -18,11 +18,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from envs.snake import bitboard, rules
 from envs.snake.bitboard import Bits, Board
 from envs.snake.rules import Rules, State
+from envs.snake.views import view, whole
+
+NEAR = 4
+"""Cells that `near` sees each way."""
 
 
 class Regions(struct.PyTreeNode):
@@ -38,6 +43,7 @@ class Scene(NamedTuple):
     rules: Rules
     state: State
     regions: Any  # Regions, where the observation needs them
+    starving: jax.Array  # share of the steps that a snake may go without food; 0 where it may ever
 
 
 def flood_regions(board: Board, rules_: Rules, state: State) -> Regions:
@@ -215,20 +221,93 @@ def planes(scene: Scene) -> jax.Array:
     return cells.reshape(board.rows, board.cols, len(layers))
 
 
+def near(scene: Scene) -> jax.Array:
+    """`tail`, hunger, and of each cell around the head whether and for how long it is blocked."""
+    around = view(scene.board, scene.state, NEAR)
+    blocked = (around.wall + around.vacated > 0).astype(jnp.float32)
+    return jnp.concatenate(
+        [tail(scene), vector([scene.starving]), blocked, around.wall + around.vacated]
+    )
+
+
+def egocentric(scene: Scene) -> jax.Array:
+    """Float32 `[side, side, 5]`: the whole board as the head sees it."""
+    seen = view(scene.board, scene.state, whole(scene.board))
+    side = 2 * whole(scene.board) + 1
+    length = jnp.full_like(seen.wall, 1.0) * (scene.state.length / scene.board.num_cells)
+    hunger = jnp.full_like(seen.wall, 1.0) * scene.starving
+    cells = jnp.stack([seen.wall, seen.vacated, seen.food, length, hunger], axis=-1)
+    return cells.reshape(side, side, 5)
+
+
+def reflect_tail(obs: jax.Array) -> jax.Array:
+    """`tail` of the game in a mirror: left and right change places."""
+    swap = lambda first: [first, first + 2, first + 1]  # forward, left, right
+    signs = lambda first: [first, first + 1, first + 3, first + 2]
+    places = [*swap(0), *swap(3), *swap(6), *swap(9), 12, 13, 14, 15, *signs(16), *signs(20)]
+    turned = np.ones(28, np.float32)
+    turned[[13, 15]] = -1.0  # how far to the right food and tail lie
+    return obs[jnp.array([*places, *swap(24), 27])] * jnp.asarray(turned)
+
+
+def reflect_near(obs: jax.Array) -> jax.Array:
+    """`near` of the game in a mirror."""
+    side = 2 * NEAR + 1
+    cells = obs[29:].reshape(2, side, side)[:, :, ::-1].reshape(-1)
+    return jnp.concatenate([reflect_tail(obs[:28]), obs[28:29], cells])
+
+
 class Observation(NamedTuple):
     """How an observation is made, and what it needs."""
 
     describe: Callable[[Scene], jax.Array]
-    size: int | None  # entries; None for an image of rows × cols × 5
+    shape: Callable[[Board], tuple[int, ...]]
     needs_regions: bool = True
     needs_order: bool = False
+    is_image: bool = False
+    safe: Callable[[jax.Array], jax.Array] | None = None  # moves that do not kill, bool [..., 3]
+    reflect: Callable[[jax.Array], jax.Array] | None = None  # what the game in a mirror shows
+
+
+def _entries(size: int) -> Callable[[Board], tuple[int, ...]]:
+    return lambda board: (size,)
+
+
+def _head_square(board: Board) -> tuple[int, ...]:
+    return (2 * whole(board) + 1, 2 * whole(board) + 1, 5)
+
+
+def _no_danger(obs: jax.Array) -> jax.Array:
+    """Forward, left, right, from observations that begin with the danger there."""
+    return obs[..., :3] < 0.5
 
 
 OBSERVATIONS = {
-    "features": Observation(features, 10, needs_regions=False),
-    "flood": Observation(flood, 13),
-    "selective": Observation(selective, 18),
-    "enhanced": Observation(enhanced, 23),
-    "tail": Observation(tail, 28),
-    "planes": Observation(planes, None, needs_regions=False, needs_order=True),
+    "features": Observation(features, _entries(10), needs_regions=False, safe=_no_danger),
+    "flood": Observation(flood, _entries(13), safe=_no_danger),
+    "selective": Observation(selective, _entries(18), safe=_no_danger),
+    "enhanced": Observation(enhanced, _entries(23), safe=_no_danger),
+    "tail": Observation(tail, _entries(28), safe=_no_danger, reflect=reflect_tail),
+    "near": Observation(
+        near,
+        _entries(29 + 2 * (2 * NEAR + 1) ** 2),
+        needs_order=True,
+        safe=_no_danger,
+        reflect=reflect_near,
+    ),
+    "planes": Observation(
+        planes,
+        lambda board: (board.rows, board.cols, 5),
+        needs_regions=False,
+        needs_order=True,
+        is_image=True,
+    ),
+    "egocentric": Observation(
+        egocentric,
+        _head_square,
+        needs_regions=False,
+        needs_order=True,
+        is_image=True,
+        reflect=lambda obs: obs[:, ::-1],
+    ),
 }

@@ -6,7 +6,7 @@ advances by reading two bits, at a cost that does not depend on how long the sna
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -39,21 +39,29 @@ MODERN = Rules(tail_is_fatal=False, full_board_wins=True, random_start=True, sta
 
 
 @struct.dataclass
-class State:
-    """One game. Cells are indices of `Board.index`; all integers are int32."""
+class Body:
+    """One snake. Cells are indices of `Board.index`; all integers are int32."""
 
-    occupied: Bits  # the body, head and tail included
+    occupied: Bits  # head and tail included
     exits: tuple[Bits, Bits]  # low and high bit of the direction in which a body cell was left
     head: jax.Array
     tail: jax.Array
-    food: jax.Array  # -1 when the board is full
     heading: jax.Array
     length: jax.Array
+    order: jax.Array | None  # int16 [cells]: 1 at the tail, rising to length at the head; or none
+
+
+@struct.dataclass
+class State(Body):
+    """One game: its snake, and what lies around it."""
+
+    food: jax.Array  # -1 when the board is full
     time: jax.Array  # steps since the start
     hunger: jax.Array  # steps since the last meal
-    order: jax.Array | None = (
-        None  # int16 [rows, cols]: 1 at the tail, rising to length at the head
-    )
+    mirrored: jax.Array | None = None  # the player sees it in a mirror, with left and right swapped
+
+
+AnyBody = TypeVar("AnyBody", bound=Body)
 
 
 class Event(struct.PyTreeNode):
@@ -125,7 +133,7 @@ def start(board: Board, rules: Rules, random_words: jax.Array, keep_order: bool 
     return replace(state, food=draw_food(board, state, random_words[0]))
 
 
-def turn(state: State, action: jax.Array, relative: bool) -> jax.Array:
+def turn(state: Body, action: jax.Array, relative: bool) -> jax.Array:
     """The heading an action asks for.
 
     Relative actions are 0 forward, 1 left, 2 right. Absolute actions are headings; the reverse of
@@ -156,16 +164,16 @@ def free_cells(board: Board, rules: Rules, state: State) -> Bits:
     return bitboard.difference(board.cells, obstacles(board, rules, state))
 
 
-def candidates(board: Board, state: State) -> tuple[jax.Array, jax.Array, jax.Array]:
+def candidates(board: Board, state: Body) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The cells forward, left and right of the head; possibly off the board."""
     headings = (state.heading, (state.heading + 3) & 3, (state.heading + 1) & 3)
     ahead, left, right = (state.head + offset(board, heading) for heading in headings)
     return ahead, left, right
 
 
-def exit_heading(state: State, cell: jax.Array) -> jax.Array:
+def exit_heading(body: Body, cell: jax.Array) -> jax.Array:
     """The direction in which the snake left a cell of its body."""
-    low, high = (bitboard.contains(plane, cell).astype(jnp.int32) for plane in state.exits)
+    low, high = (bitboard.contains(plane, cell).astype(jnp.int32) for plane in body.exits)
     return low + 2 * high
 
 
@@ -184,26 +192,8 @@ def move(
     alive = bitboard.contains(free_cells(board, rules, state), target)
     ate = alive & (target == state.food)
 
-    tail_bit = bitboard.single(state.tail, board.num_words)
-    head_bit = bitboard.single(state.head, board.num_words)
-    stayed = bitboard.where(ate, state.occupied, bitboard.difference(state.occupied, tail_bit))
-    low, high = state.exits
-    tail_heading = exit_heading(state, state.tail)
-    without_head = tuple(bitboard.difference(plane, head_bit) for plane in (low, high))
-    moved = replace(
-        state,
-        occupied=bitboard.union(stayed, bitboard.single(target, board.num_words)),
-        exits=(
-            bitboard.where(heading & 1 != 0, bitboard.union(low, head_bit), without_head[0]),
-            bitboard.where(heading & 2 != 0, bitboard.union(high, head_bit), without_head[1]),
-        ),
-        head=target,
-        tail=jnp.where(ate, state.tail, state.tail + offset(board, tail_heading)),
-        heading=heading,
-        length=state.length + ate.astype(jnp.int32),
-        hunger=jnp.where(ate, -1, state.hunger),
-        order=_advance_order(board, state, target, ate),
-    )
+    hunger = jnp.where(ate, -1, state.hunger)
+    moved = replace(advance(board, state, heading, ate), hunger=hunger)
     state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), moved, state)
     state = replace(
         state,
@@ -214,13 +204,37 @@ def move(
     return state, Event(ate=ate, died=~alive, filled=ate & (state.length == board.num_cells))
 
 
+def advance(board: Board, body: AnyBody, heading: jax.Array, grows: jax.Array) -> AnyBody:
+    """The body one step towards `heading`, whatever is there; its tail stays where it `grows`."""
+    target = body.head + offset(board, heading)
+    tail_bit = bitboard.single(body.tail, board.num_words)
+    head_bit = bitboard.single(body.head, board.num_words)
+    stayed = bitboard.where(grows, body.occupied, bitboard.difference(body.occupied, tail_bit))
+    low, high = body.exits
+    tail_heading = exit_heading(body, body.tail)
+    without_head = tuple(bitboard.difference(plane, head_bit) for plane in (low, high))
+    return replace(
+        body,
+        occupied=bitboard.union(stayed, bitboard.single(target, board.num_words)),
+        exits=(
+            bitboard.where(heading & 1 != 0, bitboard.union(low, head_bit), without_head[0]),
+            bitboard.where(heading & 2 != 0, bitboard.union(high, head_bit), without_head[1]),
+        ),
+        head=target,
+        tail=jnp.where(grows, body.tail, body.tail + offset(board, tail_heading)),
+        heading=heading,
+        length=body.length + grows.astype(jnp.int32),
+        order=_advance_order(board, body, target, grows),
+    )
+
+
 def draw_food(board: Board, state: State, random_word: jax.Array) -> jax.Array:
     """A uniform cell that the snake does not cover; -1 if it covers them all."""
     empty = bitboard.difference(board.cells, state.occupied)
     return bitboard.draw(empty, board.num_cells - state.length, random_word)
 
 
-def order(board: Board, state: State) -> jax.Array:
+def order(board: Board, state: Body) -> jax.Array:
     """Int32 `[rows, cols]`: 1 at the tail, rising along the body to `length` at the head, else 0.
 
     Walks the body, which takes as many steps as the snake is long: for pictures and tests.
@@ -236,7 +250,7 @@ def order(board: Board, state: State) -> jax.Array:
 
 
 def _order_of(board: Board, cells: list[jax.Array]) -> jax.Array:
-    """`State.order` of a snake that covers `cells`, head first."""
+    """`Body.order` of a snake that covers `cells`, head first."""
     order = jnp.zeros(board.num_cells, jnp.int16)
     for rank, cell in enumerate(reversed(cells), start=1):
         order = jnp.where(board.indices == cell, jnp.int16(rank), order)
@@ -244,13 +258,13 @@ def _order_of(board: Board, cells: list[jax.Array]) -> jax.Array:
 
 
 def _advance_order(
-    board: Board, state: State, target: jax.Array, ate: jax.Array
+    board: Board, body: Body, target: jax.Array, grows: jax.Array
 ) -> jax.Array | None:
-    """`State.order` once the head is on `target`: all ranks fall by one unless the tail stays."""
-    if state.order is None:
+    """`Body.order` once the head is on `target`: all ranks fall by one unless the tail stays."""
+    if body.order is None:
         return None
-    passed = jnp.maximum(state.order - (~ate).astype(jnp.int16), 0)
-    length = (state.length + ate.astype(jnp.int32)).astype(jnp.int16)
+    passed = jnp.maximum(body.order - (~grows).astype(jnp.int16), 0)
+    length = (body.length + grows.astype(jnp.int32)).astype(jnp.int16)
     return jnp.where(board.indices == target, length, passed)
 
 

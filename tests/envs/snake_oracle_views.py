@@ -3,6 +3,8 @@
 Absolute order: up, right, down, left. Relative order: forward, left, right.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tests.envs.snake_oracle import STEPS, TURNS, Cell, Game, neighbours, order, reachable
@@ -123,13 +125,70 @@ def planes(game: Game) -> np.ndarray:
     return board
 
 
+def around(game: Game, radius: int) -> list[Cell]:
+    """The cells of the square around the head, row by row, the first row farthest ahead."""
+    (row, col), ahead, beside = game.head, STEPS[game.heading], STEPS[(game.heading + 1) % 4]
+    return [
+        (row + a * ahead[0] + b * beside[0], col + a * ahead[1] + b * beside[1])
+        for a in range(radius, -radius - 1, -1)
+        for b in range(-radius, radius + 1)
+    ]
+
+
+def stays(game: Game, cell: Cell) -> float:
+    """Moves until the tail has left a cell, over length; 1 for what is no cell, 0 if it is free."""
+    if not game.inside(cell):
+        return 1.0
+    if cell not in game.body:
+        return 0.0
+    return (len(game.body) - game.body.index(cell)) / len(game.body)
+
+
+def starving(game: Game) -> float:
+    """The share of the steps without food that have been used up."""
+    return 0.0 if game.rules.starvation == "off" else game.hunger / game.starvation_limit()
+
+
+def near(game: Game) -> list[float]:
+    """[191] tail, hunger, and of the 9 × 9 cells around the head: blocked, how long."""
+    cells = around(game, 4)
+    blocked = [float(not game.inside(cell) or cell in game.body) for cell in cells]
+    return [*tail(game), starving(game), *blocked, *(stays(game, cell) for cell in cells)]
+
+
+def egocentric(game: Game) -> np.ndarray:
+    """[side, side, 5] wall, how long a body cell stays, food, length, hunger."""
+    radius = max(game.rows, game.cols) - 1
+    share = len(game.body) / game.size
+    seen = [
+        (
+            float(not game.inside(cell)),
+            stays(game, cell) if game.inside(cell) else 0.0,
+            float(cell == game.food),
+            share,
+            starving(game),
+        )
+        for cell in around(game, radius)
+    ]
+    return np.array(seen, np.float32).reshape(2 * radius + 1, 2 * radius + 1, 5)
+
+
+def mirrored(game: Game) -> Game:
+    """The game seen in a mirror that stands beside the board."""
+    flip = lambda cell: None if cell is None else (cell[0], game.cols - 1 - cell[1])
+    body = [(row, game.cols - 1 - col) for row, col in game.body]
+    return replace(game, body=body, food=flip(game.food), heading=-game.heading % 4)
+
+
 VIEWS = {
     "features": features,
     "flood": flood,
     "selective": selective,
     "enhanced": enhanced,
     "tail": tail,
+    "near": near,
     "planes": planes,
+    "egocentric": egocentric,
 }
 
 

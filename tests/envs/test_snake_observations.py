@@ -16,7 +16,7 @@ from envs.snake.rules import CLASSIC, MODERN
 from tests.envs import snake_oracle as oracle
 from tests.envs.random_bodies import played_game, random_game
 from tests.envs.snake_duel import duel, same
-from tests.envs.snake_oracle_views import VIEWS, observe
+from tests.envs.snake_oracle_views import VIEWS, mirrored, observe
 from tests.envs.snake_policies import greedy, round_and_round
 from tests.envs.stacked_boards import stack_states
 
@@ -45,7 +45,7 @@ def test_random_and_played_snakes(rows, cols, count, name):
     games += [played_game(rows, cols, slow, rng) for _ in range(count // 2)]
     rng.shuffle(games)
     # The other views are parts of these three; they are looked at on the smaller boards.
-    views = VIEWS if rows * cols <= 16 else ("tail", "enhanced", "planes")
+    views = VIEWS if rows * cols <= 16 else ("tail", "enhanced", "planes", "near", "egocentric")
     envs = {view: Snake(rows, cols, view, fast) for view in views}
 
     @jax.jit  # one compilation, in which the views share what they have in common
@@ -70,7 +70,7 @@ def test_random_and_played_snakes(rows, cols, count, name):
     ("view", "rows", "cols", "name"),
     [
         ("tail", 10, 10, "classic"),
-        ("tail", 4, 4, "modern"),
+        ("near", 4, 4, "modern"),
     ],
 )
 def test_in_play(view, rows, cols, name):
@@ -84,6 +84,54 @@ def test_in_play(view, rows, cols, name):
     if rows == 4:
         seen = duel(env, params, slow, round_and_round, num_steps=200, num_games=24)
         assert seen["full boards"] > 10
+
+
+@pytest.mark.parametrize("view", ["tail", "near", "egocentric"])
+def test_a_mirror_shows_the_mirrored_game(view):
+    """What the mirror shows of a game is what the mirrored game shows, food or none."""
+    rng = random.Random(1)
+    games = [random_game(6, 6, oracle.MODERN, rng) for _ in range(200)]
+    reflect, env = OBSERVATIONS[view].reflect, Snake(6, 6, view, "modern")
+    assert reflect is not None
+    seen = jax.jit(jax.vmap(lambda state: reflect(env.get_obs(state))))(stack_states(games))
+    same(view, np.asarray(seen), [observe(mirrored(game), view) for game in games], games, 1e-6)
+
+
+def test_a_game_in_a_mirror_is_the_same_game():
+    """Left and right are swapped in what is seen and done, in half of the games, to the end."""
+    plain, mirror = (Snake(5, 5, "near", "modern", mirror=on) for on in (False, True))
+    params, keys = plain.default_params, jax.random.split(jax.random.key(3), 64)
+    shown, state = jax.jit(jax.vmap(mirror.reset, in_axes=(0, None)))(keys, params)
+    is_mirrored = np.asarray(state.mirrored)
+    assert 16 < is_mirrored.sum() < 48
+    swap, reflect = np.array([0, 2, 1], np.int32), OBSERVATIONS["near"].reflect
+    assert reflect is not None
+    view_both = jax.jit(
+        jax.vmap(lambda state: (plain.get_obs(state), reflect(plain.get_obs(state))))
+    )
+    step = jax.jit(jax.vmap(mirror.step, in_axes=(0, 0, 0, None)))
+    step_plain = jax.jit(jax.vmap(plain.step, in_axes=(0, 0, 0, None)))
+    for seed in range(12):
+        action = np.random.default_rng(seed).integers(0, 3, 64).astype(np.int32)
+        keys = jax.random.split(jax.random.key(seed), 64)
+        really = np.where(is_mirrored, swap[action], action)
+        _, unseen, reward, *_ = step_plain(
+            jax.random.clone(keys), replace(state, mirrored=None), really, params
+        )
+        shown, state, mirror_reward, *_ = step(keys, state, action, params)
+        np.testing.assert_array_equal(mirror_reward, reward)
+        jax.tree.map(np.testing.assert_array_equal, replace(state, mirrored=None), unseen)
+        is_mirrored = np.asarray(state.mirrored)
+        view, turned = jax.device_get(view_both(unseen))
+        np.testing.assert_allclose(shown, np.where(is_mirrored[:, None], turned, view), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"observation": "flood"}, {"observation": "tail", "actions": "absolute"}]
+)
+def test_a_mirror_needs_the_frame_of_the_head(arguments):
+    with pytest.raises(ValueError, match="a mirror needs actions relative"):
+        Snake(mirror=True, **arguments)
 
 
 def test_from_body_is_the_state_of_that_body():

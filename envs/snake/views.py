@@ -1,0 +1,69 @@
+"""What a Snake sees of the cells around its head, turned so that it always moves upwards."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.snake.bitboard import Board
+from envs.snake.rules import STEPS, State
+
+
+class View(NamedTuple):
+    """The cells of a square with the head in its middle, row by row, the first row farthest ahead.
+
+    Each is float32 `[side * side]` with side = 2 * radius + 1.
+    """
+
+    wall: jax.Array  # 1 where there is no board
+    vacated: jax.Array  # moves until the tail has left a cell of the body, over length; else 0
+    food: jax.Array  # 1 at the food
+
+
+def view(board: Board, state: State, radius: int) -> View:
+    """The square of `radius` cells each way; `whole(board)` is the least that shows all cells.
+
+    Raises ValueError unless the game keeps the order of the body.
+    """
+    if state.order is None:
+        raise ValueError("the game was started without the order of its body: use keep_order=True")
+    cells = (
+        _padded_place(board, radius, state.head)
+        + jnp.asarray(_offsets(board, radius))[state.heading]
+    )
+    order = state.order.reshape(board.rows, board.cols)
+    order = jnp.pad(order, radius, constant_values=np.int16(-1)).reshape(-1)
+    seen = order.at[cells].get(mode="promise_in_bounds")  # [side * side]
+    on_board = seen >= 0
+    length = state.length.astype(jnp.float32)
+    food = (cells == _padded_place(board, radius, state.food)) & (state.food >= 0)
+    return View(
+        wall=(~on_board).astype(jnp.float32),
+        vacated=jnp.maximum(seen, 0).astype(jnp.float32) * (1 / length),
+        food=food.astype(jnp.float32),
+    )
+
+
+def whole(board: Board) -> int:
+    """The radius within which every cell of the board lies, wherever the head is."""
+    return max(board.rows, board.cols) - 1
+
+
+def _padded_place(board: Board, radius: int, cell: jax.Array) -> jax.Array:
+    """Where a cell lies in the board that is padded by `radius` on all sides, flattened."""
+    return (board.row(cell) + radius) * (board.cols + 2 * radius) + board.col(cell) + radius
+
+
+@lru_cache
+def _offsets(board: Board, radius: int) -> np.ndarray:
+    """Int32 `[4, side * side]`: for each heading, the way from the head to each cell of a view."""
+    near_to_far = np.arange(-radius, radius + 1)
+    ahead, right = np.meshgrid(near_to_far[::-1], near_to_far, indexing="ij")
+    tables = []
+    for heading in range(4):
+        (down, along), (down_right, along_right) = STEPS[heading], STEPS[(heading + 1) % 4]
+        rows, cols = ahead * down + right * down_right, ahead * along + right * along_right
+        tables.append(rows * (board.cols + 2 * radius) + cols)
+    return np.stack(tables).reshape(4, -1).astype(np.int32)

@@ -1,0 +1,178 @@
+"""What one of the two snakes sees, float32; both are shown the game from their own side.
+
+Ways are counted forward, left, right in the frame of the head, directions up, right, down, left in
+the frame of the board. Distances are Manhattan distances over the longest, rows + cols - 2; lengths
+and meals are over what a winner has, `target` meals and 3 cells more. Nothing is above 1.
+
+| `features` | contents |
+|---|---|
+| 0-2 | danger forward, left, right: a wall, or the own body but for its tail, which moves on |
+| 3, 4 | food: columns to the right over cols, rows downwards over rows |
+| 5, 6 | the other is alive · some path of free cells leads to the own tail |
+| 7-9 | heading up, right, down (left is none of them) |
+| 10-12 | share of the free cells that a path beginning forward, left, right leads to |
+| 13-15 | danger from the other's body forward, left, right, its tail included, as it may eat |
+| 16-19 | the other's head lies up, right, down, left |
+| 20-22 | the other's heading up, right, down |
+| 23 | length of the other |
+| 24 | distance of the heads |
+| 25 | threat: 0.5 if the other is longer, and 0.5 if its head is nearer to the food |
+| 26 | some path of free cells leads to the food |
+| 27 | own length less the other's |
+| 28 | own meals less the other's |
+| 29 | how much nearer the own head is to the food than the other's, -1 to 1 |
+| 30 | share of the empty cells that the own head reaches in fewer moves than the other's |
+| 31 | steps since the last meal over 100, at most 1 |
+| 32 | own meals |
+
+Where the other is dead, all that tells of its body is 0 (13-25, 27 and 29); without food on the
+board, what tells of the food is (3, 4, 26, 29 and half of 25).
+
+`planes`, `[rows, cols, 7]`: own head · own body, 1 at the head falling to 1/length at the tail ·
+the other's head · the other's body likewise · food · own meals, and the other's, on every cell.
+
+A dead snake sees nothing but zeros.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.snake import bitboard
+from envs.snake.bitboard import Board, distance
+from envs.snake.rules import START_LENGTH
+from envs.two_snake.views import WAYS, View, ahead, num_free
+
+NUM_FEATURES, NUM_PLANES = 33, 7
+PATIENCE = 100  # steps
+
+
+class Scene(NamedTuple):
+    """A view, and what an observation may ask about it."""
+
+    board: Board
+    view: View
+    regions: Any  # Regions, where the observation needs them
+    target: jax.Array | int  # meals that win
+
+
+def features(scene: Scene) -> jax.Array:
+    """Float32 `[33]`; see the table above."""
+    seen = [*myself(scene), *the_other(scene), *comparison(scene)]
+    entries = jnp.stack([jnp.asarray(entry, jnp.float32) for entry in seen])
+    return jnp.where(scene.view.lives, entries, 0.0)
+
+
+def myself(scene: Scene) -> list[jax.Array]:
+    """Entries 0-12: what there would be to see without the other."""
+    board, view = scene.board, scene.view
+    own, reached = view.own, scene.regions.reached
+    tail = bitboard.single(own.tail, board.num_words)
+    body = bitboard.difference(own.occupied, tail)
+    danger = ~bitboard.intersects(ahead(board, view), bitboard.difference(board.cells, body))
+    down, right = offset(board, own.head, view.food)
+    room = bitboard.count(reached) / num_free(board, view)
+    return [
+        *(danger[i] for i in range(WAYS)),
+        jnp.where(view.food >= 0, right / board.cols, 0.0),
+        jnp.where(view.food >= 0, down / board.rows, 0.0),
+        view.other_lives,
+        jnp.any(bitboard.intersects(reached, tail)),
+        *(own.heading == h for h in range(3)),
+        *(room[i] for i in range(WAYS)),
+    ]
+
+
+def the_other(scene: Scene) -> list[jax.Array]:
+    """Entries 13-25, all 0 where the other is dead."""
+    board, view = scene.board, scene.view
+    own, other, exists = view.own, view.other, view.other_lives
+    danger = bitboard.intersects(ahead(board, view), other.occupied)
+    down, right = offset(board, own.head, other.head)
+    nearer = (view.food >= 0) & (nearness(scene) < 0)
+    threat = 0.5 * (other.length > own.length) + 0.5 * nearer
+    seen = [
+        *(danger[i] for i in range(WAYS)),
+        *(down < 0, right > 0, down > 0, right < 0),
+        *(other.heading == h for h in range(3)),
+        other.length / longest(scene),
+        distance(board, own.head, other.head) / farthest(board),
+        threat,
+    ]
+    return [jnp.where(exists, entry, 0) for entry in seen]
+
+
+def comparison(scene: Scene) -> list[jax.Array]:
+    """Entries 26-32: the food, and how the two stand."""
+    board, view = scene.board, scene.view
+    own, other, regions = view.own, view.other, scene.regions
+    food = bitboard.single(view.food, board.num_words)
+    empty = board.num_cells - own.length - other.length
+    lead = (own.length - other.length) / longest(scene)
+    return [
+        jnp.any(bitboard.intersects(regions.reached, food)),
+        jnp.where(view.other_lives, lead, 0.0),
+        (view.score - view.other_score) / scene.target,
+        jnp.where(view.other_lives & (view.food >= 0), nearness(scene) / farthest(board), 0.0),
+        regions.mine / jnp.maximum(empty, 1),
+        jnp.minimum(view.hunger / PATIENCE, 1.0),
+        view.score / scene.target,
+    ]
+
+
+def offset(board: Board, origin: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Rows down and columns right from one cell to another."""
+    return board.row(cell) - board.row(origin), board.col(cell) - board.col(origin)
+
+
+def nearness(scene: Scene) -> jax.Array:
+    """By how many cells the own head is nearer to the food than the other's."""
+    board, view = scene.board, scene.view
+    own, theirs = (distance(board, body.head, view.food) for body in (view.own, view.other))
+    return theirs - own
+
+
+def farthest(board: Board) -> int:
+    """The longest distance on the board."""
+    return board.rows + board.cols - 2
+
+
+def longest(scene: Scene) -> jax.Array | int:
+    """The length of a snake that has won."""
+    return scene.target + START_LENGTH
+
+
+def planes(scene: Scene) -> jax.Array:
+    """Float32 `[rows, cols, 7]`; see above."""
+    board, view = scene.board, scene.view
+    layers = []
+    for body in (view.own, view.other):
+        assert body.order is not None, "the game was started without the order of the bodies"
+        order = body.order.astype(jnp.float32) * (1 / jnp.maximum(body.length, 1))
+        layers += [jnp.asarray(board.indices) == body.head, order]
+    layers += [jnp.asarray(board.indices) == view.food]
+    meals = (view.score / scene.target, view.other_score / scene.target)
+    layers += [jnp.broadcast_to(share, (board.num_cells,)) for share in meals]
+    cells = jnp.stack([layer.astype(jnp.float32) for layer in layers], axis=-1)
+    seen = jnp.where(view.lives, cells, 0.0)
+    return seen.reshape(board.rows, board.cols, NUM_PLANES)
+
+
+class Observation(NamedTuple):
+    """How an observation is made, and what it needs."""
+
+    describe: Callable[[Scene], jax.Array]
+    needs_regions: bool
+    needs_order: bool
+
+    def shape(self, board: Board) -> tuple[int, ...]:
+        """Of the array it makes."""
+        return (board.rows, board.cols, NUM_PLANES) if self.needs_order else (NUM_FEATURES,)
+
+
+OBSERVATIONS = {
+    "features": Observation(features, needs_regions=True, needs_order=False),
+    "planes": Observation(planes, needs_regions=False, needs_order=True),
+}

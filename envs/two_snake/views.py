@@ -1,0 +1,146 @@
+"""A game from one snake's side: what is its own, what the other's, and who can get where.
+
+Ways are counted forward, left, right; a mask of ways is a uint32 with forward as its lowest bit.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from envs.snake import bitboard
+from envs.snake import rules as snake
+from envs.snake.bitboard import Bits, Board
+from envs.snake.rules import START_LENGTH, Body
+from envs.two_snake.rules import State, lives, starts
+
+WAYS = 3
+
+
+class View(struct.PyTreeNode):
+    """A game as one of the two sees it; scalars."""
+
+    own: Body
+    other: Body
+    lives: jax.Array
+    other_lives: jax.Array
+    score: jax.Array
+    other_score: jax.Array
+    hunger: jax.Array
+    food: jax.Array
+
+
+class Regions(struct.PyTreeNode):
+    """Who can get where."""
+
+    reached: Bits  # words [3]: what a path that begins with each way leads to; empty if it is shut
+    mine: jax.Array  # int32: empty cells nearer to the own head than to the other's, by paths
+
+
+def both_views(state: State) -> View:
+    """The game as each of the two sees it: leaves `[2, ...]`, the learner's first."""
+    alive = lives(state)
+    return View(
+        own=state.snakes,
+        other=jax.tree.map(lambda x: x[::-1], state.snakes),
+        lives=alive,
+        other_lives=alive[::-1],
+        score=state.score,
+        other_score=state.score[::-1],
+        hunger=state.hunger,
+        food=jnp.stack([state.food, state.food]),
+    )
+
+
+def view(state: State, player: int) -> View:
+    """The game as player 0 (the learner) or 1 (the other) sees it."""
+    return jax.tree.map(lambda x: x[player], both_views(state))
+
+
+def free_cells(board: Board, view: View) -> Bits:
+    """Where the head may move without certain or possible harm from what lies there now.
+
+    The own tail moves on and is free. The other's whole body is not: its tail stays if it eats.
+    """
+    tail = bitboard.single(view.own.tail, board.num_words)
+    body = bitboard.difference(view.own.occupied, tail)
+    return bitboard.difference(board.cells, bitboard.union(body, view.other.occupied))
+
+
+def num_free(board: Board, view: View) -> jax.Array:
+    """The number of `free_cells` of a living snake, int32, at least 1: its own tail."""
+    return board.num_cells - view.own.length - view.other.length + 1
+
+
+def ahead(board: Board, view: View) -> Bits:
+    """The cells forward, left and right of the head as sets: words `[3]`."""
+    return bitboard.single(jnp.stack(snake.candidates(board, view.own)), board.num_words)
+
+
+def open_ways(board: Board, view: View) -> jax.Array:
+    """The mask of the ways that lead to a free cell."""
+    return mask(bitboard.intersects(ahead(board, view), free_cells(board, view)))
+
+
+def mask(ways: jax.Array) -> jax.Array:
+    """The uint32 mask of bools `[3]`."""
+    bits = ways.astype(jnp.uint32)
+    return bits[0] | bits[1] << 1 | bits[2] << 2
+
+
+def reached(board: Board, view: View) -> Bits:
+    """Flood fill through the free cells from each of the three ahead: words `[3]`."""
+    free = free_cells(board, view)
+    return jax.vmap(lambda seed: bitboard.flood(board, seed, free))(ahead(board, view))
+
+
+def survey(board: Board, view: View) -> Regions:
+    """The regions of a game, by search."""
+    return Regions(reached(board, view), territory(board, view))
+
+
+def territory(board: Board, view: View) -> jax.Array:
+    """How many empty cells the own head reaches in fewer moves than the other's, int32.
+
+    Both heads flood the empty cells in step. A cell that both reach at once is no one's, but a way
+    for both: so each set holds what its head reaches first or at the same time, and the difference
+    is what it reaches first.
+    """
+    covered = bitboard.union(view.own.occupied, view.other.occupied)
+    empty = bitboard.difference(board.cells, covered)
+
+    def grow(carry: tuple[Bits, Bits, jax.Array]) -> tuple[Bits, Bits, jax.Array]:
+        mine, theirs, _ = carry
+        unseen = bitboard.difference(empty, bitboard.union(mine, theirs))
+        my_new, their_new = (
+            bitboard.intersection(bitboard.neighbourhood(board, cells), unseen)
+            for cells in (mine, theirs)
+        )
+        grew = bitboard.intersects(bitboard.union(my_new, their_new), empty)
+        return bitboard.union(mine, my_new), bitboard.union(theirs, their_new), grew
+
+    head, their_head = (
+        bitboard.single(body.head, board.num_words) for body in (view.own, view.other)
+    )
+    first = head, their_head, jnp.bool_(True)
+    mine, theirs, _ = jax.lax.while_loop(lambda carry: carry[2], grow, first)
+    return bitboard.count(bitboard.intersection(bitboard.difference(mine, theirs), empty))
+
+
+def first_survey(board: Board, view: View) -> Regions:
+    """`survey` of a new game, without a search.
+
+    Two straight snakes that face each other in one row part nothing, so every way leads to all free
+    cells. The head whose column is nearer to a cell's is nearer to it: the rows between are the
+    same for both, and so is the detour to what lies in their row behind a tail.
+    """
+    (_, left), (_, right) = (cells[0] for cells in starts(board))
+    to_left, to_right = (abs(np.arange(board.cols) - head) for head in (left, right))
+    mine, theirs = (
+        int(np.sum(columns)) * board.rows - START_LENGTH
+        for columns in (to_left < to_right, to_left > to_right)
+    )
+    return Regions(
+        reached=tuple(jnp.broadcast_to(word, (WAYS,)) for word in free_cells(board, view)),
+        mine=jnp.where(board.col(view.own.head) == left, mine, theirs),
+    )
