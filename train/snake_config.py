@@ -27,7 +27,16 @@ class Game:
     cols: int = 10
     """Width of the board, 4 to 20 cells."""
     observation: Literal[
-        "features", "flood", "selective", "enhanced", "tail", "near", "planes", "egocentric"
+        "features",
+        "flood",
+        "selective",
+        "enhanced",
+        "tail",
+        "near",
+        "compass",
+        "board",
+        "planes",
+        "egocentric",
     ] = "tail"
     """What the agent sees; envs/snake/observations.py says what is in each."""
     rules: Literal["classic", "modern"] = "classic"

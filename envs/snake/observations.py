@@ -10,6 +10,10 @@ and up, right, down, left in the frame of the board.
 | `selective` | 18 | `flood` · tail up, right, down, left · tail reachable |
 | `enhanced` | 23 | `flood` · escapes forward, left, right · tail (4) · tail reachable · its distance · length |
 | `tail` | 28 | danger (3) · reach (3) · tail reachable (3) · food reachable (3), each forward, left, right · food and tail offset (forward, right) · signs of each (4 + 4) · distance to the walls (3) · length |
+| `near` | 191 | `tail` · hunger · for each of the 9 × 9 cells around the head, turned with it: blocked (81) · how long it stays so (81) |
+| `compass` | 19 | heading up, right, down, left · danger (4) · food along the longer way (4) · food right and down · length · head col, row · tail col, row |
+| `board` | rows × cols | one number per cell: body 1/3, head 2/3, food 1 |
+| `egocentric` | side × side × 5 | the whole board around the head, turned with it: wall · place in the body · food · length · hunger |
 | `planes` | rows × cols × 5 | body · head · tail · food · place in the body, 1 at the head |
 """  # noqa: E501
 
@@ -209,6 +213,41 @@ def tail(scene: Scene) -> jax.Array:
     )
 
 
+def compass_view(scene: Scene) -> jax.Array:
+    """What a published DQN saw of a board, in the frame of the board."""
+    board, state = scene.board, scene.state
+    free = rules.free_cells(board, scene.rules, state)
+    cells = [state.head + rules.offset(board, jnp.int32(h)) for h in range(4)]
+    down = board.row(state.food) - board.row(state.head)
+    right = board.col(state.food) - board.col(state.head)
+    exists = state.food >= 0
+    upright = jnp.abs(down) > jnp.abs(right)
+    along = [upright & (down < 0), ~upright & (right > 0), upright & (down > 0)]
+    along = [*along, ~upright & (right <= 0)]
+    places = [place(x) for x in (state.head, state.tail) for place in (board.col, board.row)]
+    sizes = [board.cols, board.rows, board.cols, board.rows]
+    return vector(
+        [
+            *(state.heading == h for h in range(4)),
+            *(~bitboard.contains(free, cell) for cell in cells),
+            *(exists & way for way in along),
+            jnp.where(exists, right, 0) / board.cols,
+            jnp.where(exists, down, 0) / board.rows,
+            state.length / board.num_cells,
+            *(place / size for place, size in zip(places, sizes, strict=True)),
+        ]
+    )
+
+
+def board_view(scene: Scene) -> jax.Array:
+    """Float32 `[rows * cols]`: what lies on each cell as one number; no order, no heading."""
+    cells, state = jnp.asarray(scene.board.indices), scene.state
+    body = bitboard.contains(state.occupied, cells)
+    codes = (body.astype(jnp.int32), (cells == state.head).astype(jnp.int32))
+    food = jnp.where(cells == state.food, 3, 0)
+    return (codes[0] + codes[1] + food).astype(jnp.float32) / 3.0
+
+
 def planes(scene: Scene) -> jax.Array:
     """Float32 `[rows, cols, 5]`: body, head, tail, food, order of the body."""
     board, state = scene.board, scene.state
@@ -295,6 +334,8 @@ OBSERVATIONS = {
         safe=_no_danger,
         reflect=reflect_near,
     ),
+    "compass": Observation(compass_view, _entries(19), needs_regions=False),
+    "board": Observation(board_view, lambda board: (board.num_cells,), needs_regions=False),
     "planes": Observation(
         planes,
         lambda board: (board.rows, board.cols, 5),

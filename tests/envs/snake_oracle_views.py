@@ -173,6 +173,36 @@ def egocentric(game: Game) -> np.ndarray:
     return np.array(seen, np.float32).reshape(2 * radius + 1, 2 * radius + 1, 5)
 
 
+def compass_view(game: Game) -> list[float]:
+    """[19] heading 4, danger 4, food along its longer way 4, food right, down, length, head, tail.
+
+    Ways of equal length count as sideways, and food in no column's way as to the left.
+    """
+    heading = [float(game.heading == h) for h in range(4)]
+    blocked = [float(game.blocked(cell)) for cell in neighbours(game.head)]
+    along, right, down = [0.0] * 4, 0, 0
+    if game.food is not None:
+        down, right = game.food[0] - game.head[0], game.food[1] - game.head[1]
+        if abs(down) > abs(right):
+            along[0 if down < 0 else 2] = 1.0
+        else:
+            along[1 if right > 0 else 3] = 1.0
+    places = [x for row, col in (game.head, game.tail) for x in (col / game.cols, row / game.rows)]
+    offsets = [right / game.cols, down / game.rows, len(game.body) / game.size]
+    return heading + blocked + along + offsets + places
+
+
+def board_view(game: Game) -> np.ndarray:
+    """[rows * cols] a third for the body, two for the head, three for the food."""
+    board = np.zeros((game.rows, game.cols), np.float32)
+    for cell in game.body:
+        board[cell] = 1 / 3
+    board[game.head] = 2 / 3
+    if game.food is not None:
+        board[game.food] = 1
+    return board.reshape(-1)
+
+
 def mirrored(game: Game) -> Game:
     """The game seen in a mirror that stands beside the board."""
     flip = lambda cell: None if cell is None else (cell[0], game.cols - 1 - cell[1])
@@ -187,6 +217,8 @@ VIEWS = {
     "enhanced": enhanced,
     "tail": tail,
     "near": near,
+    "compass": compass_view,
+    "board": board_view,
     "planes": planes,
     "egocentric": egocentric,
 }
