@@ -1,8 +1,16 @@
-"""How every test runs: JAX's strict modes, no display, and long files first."""
+"""How every test runs: JAX's strict modes, no display, one cache of programs, long files first."""
 
 import os
+from pathlib import Path
 
-os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib; subprocesses inherit it
+# Before anything imports matplotlib or JAX; subprocesses inherit it.
+os.environ["MPLBACKEND"] = "Agg"
+os.environ.setdefault(  # what one worker or run has compiled, no other has to
+    "JAX_COMPILATION_CACHE_DIR",
+    str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "jax"),
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
 
 import jax
 import pytest

@@ -1,7 +1,7 @@
 """`python -m train.snake`: an agent learns Snake.
 
-Presets: `ppo` (default), `a2c`, `reinforce`, `pqn`, `dqn`, `rainbow`; `fill`, which learns to fill
-the board.
+Presets: `ppo` (default), `a2c`, `reinforce`, `pqn`, `dqn`, `rainbow`; `board` and `board20`, a DQN
+that sees the bare board; `fill`, which learns to fill the board.
 """
 
 import sys
@@ -18,7 +18,16 @@ from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.loop import make_loop
 from jaxrl.types import Agent, AgentState
-from train import command, pictures, programs, records, runs, scores, settings
+from train import (
+    command,
+    pictures,
+    programs,
+    records,
+    runs,
+    scores,
+    settings,
+    snake_evaluation,
+)
 from train.run import Result, run
 from train.snake_config import (
     DQN,
@@ -32,6 +41,7 @@ from train.snake_config import (
 
 SCORE = "score"
 """Pieces of food eaten in a game."""
+evaluation = snake_evaluation
 
 
 def make_training(config: AnyConfig) -> settings.Training:

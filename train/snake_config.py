@@ -183,6 +183,24 @@ RAINBOW = dqn.Config(
 )
 
 
+def raw_board(size: int) -> DQN:
+    """The sizes of a published DQN that sees the bare board: one update every four steps."""
+    return DQN(
+        env=Game(size, size, "board", actions="absolute", max_steps_in_episode=2 * size * size),
+        network=Network(hidden=(256, 256, 128)),
+        loop=LoopConfig(num_envs=16, num_steps=16),
+        run=settings.PlayConfig(total_steps=2_000_000, chunk_steps=20_480),
+        agent=dqn.Config(
+            batch_size=32,
+            updates_per_rollout=64,
+            capacity=10_000,
+            target_period=100,
+            epsilon_transitions=4_000,
+            double=False,
+        ),
+    )
+
+
 def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -> DQN:
     """Presets of the 256-game system."""
     return DQN(
@@ -202,6 +220,8 @@ PRESETS: dict[str, AnyConfig] = {
     "pqn": PQN(),
     "dqn": q_learning(),
     "rainbow": q_learning(RAINBOW, Network(dueling=True, noisy=True, atoms=51)),
+    "board": raw_board(10),
+    "board20": raw_board(20),
     "fill": PPO(
         env=Game(observation="near", rules="modern", max_steps_in_episode=100_000, mirror=True),
         run=settings.PlayConfig(total_steps=200_000_000, chunk_steps=1_000_000),
