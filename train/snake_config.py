@@ -49,6 +49,8 @@ class Game:
     """What moves, meals and deaths are worth."""
     mirror: bool = False
     """In training, half of the games are seen and played in a mirror, left for right."""
+    grown_share: float = 0.0
+    """In training, share of the games that begin with a snake of any length."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +140,20 @@ def steps_per_update(config: Config) -> int:
 
 def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
     """The game to be learned from, or the one to be scored in."""
-    mirror = game.mirror and training
-    env = Snake(game.rows, game.cols, game.observation, game.rules, game.actions, mirror)
-    return env, Params(max_steps_in_episode=game.max_steps_in_episode, rewards=game.rewards)
+    env = Snake(
+        game.rows,
+        game.cols,
+        game.observation,
+        game.rules,
+        game.actions,
+        mirror=game.mirror and training,
+        grown_starts=game.grown_share > 0 and training,
+    )
+    return env, Params(
+        max_steps_in_episode=game.max_steps_in_episode,
+        rewards=game.rewards,
+        grown_share=game.grown_share,
+    )
 
 
 def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Agent:

@@ -9,7 +9,7 @@ from flax import struct
 from gymnax.environments import spaces
 
 from envs.base import Environment
-from envs.snake import bitboard, rewards, rules
+from envs.snake import bitboard, grown, rewards, rules
 from envs.snake.bitboard import Board
 from envs.snake.observations import OBSERVATIONS, Regions, Scene, flood_regions, open_regions
 from envs.snake.rewards import MODERN_REWARDS, Rewards
@@ -30,6 +30,8 @@ class Params:
     starvation_per_cell: int = 4
     rewards: Rewards = Rewards()
     """What moves, meals, deaths and wins are worth."""
+    grown_share: float = 0.3
+    """Share of the games that begin with a long snake, where `grown_starts` lets them."""
 
 
 class Snake(Environment):
@@ -43,7 +45,8 @@ class Snake(Environment):
     move would have saved it, judged before the action) or `starved`.
 
     With `mirror`, half of the episodes are seen and played in a mirror, left for right: what is
-    learned on one side is learned on the other, too.
+    learned on one side is learned on the other, too. With `grown_starts`, a share of the games
+    begins with a snake of any length; their `score` counts its cells beyond the first three.
 
     Rules `classic` are those of a published 256-game system, with three of its faults mended: food
     never lands under the head, a time-out is a truncation and its last observation is kept, and
@@ -59,6 +62,7 @@ class Snake(Environment):
         rules: str | Rules = "classic",
         actions: Literal["relative", "absolute"] = "relative",
         mirror: bool = False,
+        grown_starts: bool = False,
     ):
         super().__init__()
         for name, size in (("rows", rows), ("cols", cols)):
@@ -80,6 +84,7 @@ class Snake(Environment):
             )
         self.actions = actions
         self.mirror = mirror
+        self.grown_starts = grown_starts
 
     @property
     def default_params(self) -> Params:
@@ -89,18 +94,22 @@ class Snake(Environment):
         return Params(max_steps_in_episode=100_000, rewards=MODERN_REWARDS)
 
     def chances(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Random words `[]` and `[1 or 2]`.
+        """Random words `[]` and `[1 or 2]`, or four more where snakes may begin grown.
 
         One draw serves both, at a third of the cost: a move draws food and nothing else, which no
         ending depends on, so the start that follows an ending is none the wiser for it.
         """
-        words = jax.random.bits(key, (2 if self.rules.random_start else 1,))
+        count = 2 if self.rules.random_start else 1
+        count += grown.NUM_WORDS if self.grown_starts else 0
+        words = jax.random.bits(key, (count,))
         words = jax.lax.optimization_barrier(words)  # or every reader computes them anew
         return words[0], words
 
     def start(self, chance: jax.Array, params: Params) -> State:
         keep_order = OBSERVATIONS[self.observation].needs_order
         state = rules.start(self.board, self.rules, chance, keep_order)
+        if self.grown_starts:
+            state = grown.start(self.board, chance[-grown.NUM_WORDS :], params.grown_share, state)
         # the draw of the food leaves the low bits of its word alone
         return replace(state, mirrored=chance[0] & 1 != 0) if self.mirror else state
 

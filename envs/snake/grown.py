@@ -1,0 +1,115 @@
+"""Games that begin with a long snake, so that what comes late in a game is seen early in learning.
+
+The snake lies on a stretch of the board's tour (see `envs.snake.cycles`), either way round.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.snake import bitboard, rules
+from envs.snake.bitboard import Bits, Board
+from envs.snake.cycles import cycle, prefixes
+from envs.snake.rules import START_LENGTH, STEPS, State
+
+NUM_WORDS = 4
+"""Random words that `start` consumes."""
+
+
+def start(board: Board, random_words: jax.Array, share: float | jax.Array, short: State) -> State:
+    """`short`, or in a `share` of the games one whose snake covers 3 to all cells but one.
+
+    Every length is as likely, every place on the tour and either direction. Consumes uint32
+    `[NUM_WORDS]` random words.
+    """
+    tour, cells = cycle(board), board.num_cells
+    length = START_LENGTH + (random_words[0] % np.uint32(cells - START_LENGTH)).astype(jnp.int32)
+    places = jnp.where(tour.is_closed, cells, cells - length + 1).astype(jnp.uint32)
+    first = (random_words[1] % places).astype(jnp.int32)
+    backwards = random_words[2] & 1 != 0
+    at = lambda place: jnp.asarray(tour.order)[place % cells]
+    ends = at(first), at(first + length - 1)
+    head, tail = (jnp.where(backwards, a, b) for a, b in (ends, ends[::-1]))
+    neck = jnp.where(backwards, at(first + 1), at(first + length - 2))
+    heading = _heading(board, neck, head)
+    occupied = _stretch(board, first, length)
+    one = bitboard.single(head, board.num_words)
+    long = State(
+        occupied=occupied,
+        exits=(
+            _exits(board, occupied, backwards, one, heading, bit=0),
+            _exits(board, occupied, backwards, one, heading, bit=1),
+        ),
+        head=head,
+        tail=tail,
+        heading=heading,
+        length=length,
+        order=None if short.order is None else _order(board, first, length, backwards),
+        food=short.food,
+        time=short.time,
+        hunger=short.hunger,
+        mirrored=short.mirrored,
+    )
+    long = replace(long, food=rules.draw_food(board, long, random_words[3]))
+    is_long = (random_words[2] >> 8).astype(jnp.float32) * 2.0**-24 < share
+    return jax.tree.map(lambda a, b: jnp.where(is_long, a, b), long, short)
+
+
+def _stretch(board: Board, first: jax.Array, length: jax.Array) -> Bits:
+    """The cells at so many places of the tour, from `first` on and round its end."""
+    cells = board.num_cells
+    upto = lambda place: tuple(jnp.asarray(word)[place] for word in prefixes(board))
+    end = first + length
+    from_first = bitboard.difference(upto(jnp.minimum(end, cells)), upto(first))
+    return bitboard.union(from_first, upto(jnp.maximum(end - cells, 0)))
+
+
+def _heading(board: Board, cell: jax.Array, beside: jax.Array) -> jax.Array:
+    """The direction from a cell to the one beside it."""
+    step = beside - cell
+    return jnp.where(
+        jnp.abs(step) == 1, jnp.where(step > 0, 1, 3), jnp.where(step > 0, 2, 0)
+    ).astype(jnp.int32)
+
+
+def _exits(
+    board: Board, occupied: Bits, backwards: jax.Array, head: Bits, heading: jax.Array, bit: int
+) -> Bits:
+    """One bit of the directions in which the cells were left; the head's is its heading."""
+    onwards, back = (tuple(jnp.uint32(word) for word in table[bit]) for table in _tour_exits(board))
+    left = bitboard.intersection(occupied, bitboard.where(backwards, back, onwards))
+    with_head, without = bitboard.union(left, head), bitboard.difference(left, head)
+    return bitboard.where((heading >> bit) & 1 != 0, with_head, without)
+
+
+@lru_cache(maxsize=32)
+def _tour_exits(board: Board) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """For the tour onwards and backwards the two bits of each cell's way on, as words."""
+    order = cycle(board).order
+    return tuple(
+        tuple(_words(board, order, np.roll(order, shift), bit) for bit in (0, 1))
+        for shift in (-1, 1)
+    )
+
+
+def _words(board: Board, cells: np.ndarray, following: np.ndarray, bit: int) -> tuple[int, ...]:
+    """The cells whose way to the following one has this bit; the ends of an open tour have none."""
+    headings = {row * board.stride + col: heading for heading, (row, col) in enumerate(STEPS)}
+    whole = sum(
+        1 << int(cell)
+        for cell, after in zip(cells, following, strict=True)
+        if headings.get(int(after) - int(cell), 0) >> bit & 1
+    )
+    mask = (1 << bitboard.WORD) - 1
+    return tuple(whole >> (bitboard.WORD * w) & mask for w in range(board.num_words))
+
+
+def _order(board: Board, first: jax.Array, length: jax.Array, backwards: jax.Array) -> jax.Array:
+    """`State.order` of a snake on the tour: int16 `[cells]`."""
+    ranks = jnp.asarray(cycle(board).rank[board.indices])  # [cells], place on the tour
+    place = (ranks - first) % board.num_cells
+    order = jnp.where(backwards, length - place, place + 1)
+    return jnp.where(place < length, order, 0).astype(jnp.int16)
