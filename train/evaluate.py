@@ -1,6 +1,7 @@
 """`python -m train.evaluate RUN`: how good the agents of a finished or running run are.
 
-Some runs have flags of their own: `python -m train.evaluate RUN --help` tells.
+`python -m train.evaluate --policy NAME`: how good a trained policy is, without any run. Some runs
+have flags of their own: `python -m train.evaluate RUN --help` tells.
 """
 
 import sys
@@ -11,7 +12,7 @@ import jax
 import tyro
 from rich.console import Console
 
-from train import runs
+from train import policies, runs
 from train.command import command, parse_flags
 from train.errors import UsageError
 from train.scores import write_evaluation
@@ -22,8 +23,10 @@ from train.settings import PlayConfig
 class Options:
     """Evaluates the newest checkpoint and writes RUN/eval.json."""
 
-    run: Annotated[str, tyro.conf.Positional]
+    run: Annotated[str | None, tyro.conf.Positional] = None
     """Run directory."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
     games: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Complete games per seed, where games are played; None: 1,000."""
     key: int = 1
@@ -34,15 +37,16 @@ class Options:
 
 def main(arguments: list[str]) -> int:
     def evaluate() -> None:
-        entry = runs.entry_named(arguments)
+        entry = policies.entry_named(arguments) or runs.entry_named(arguments)
         if own := getattr(entry, "evaluation", None):
             options = parse_flags("python -m train.evaluate", own.Options, arguments)
-            Console().print(own.evaluate(runs.load(options.run), options))
+            run = policies.opened(options.run, getattr(options, "policy", None))
+            Console().print(own.evaluate(run, options))
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
         if options.games is not None and options.games < 1:
             raise UsageError(f"--games is {options.games}; expected at least 1")
-        run = runs.load(options.run)
+        run = policies.opened(options.run, options.policy)
         config, extra = asked_for(run, options)
         training = run.entry.make_training(config)
         keys = [jax.random.fold_in(jax.random.key(options.key), seed) for seed in run.seeds]

@@ -1,12 +1,16 @@
-"""`python -m train.render RUN`: pictures of a finished or running run, into its directory."""
+"""`python -m train.render RUN`: pictures of a finished or running run, into its directory.
+
+`python -m train.render --policy NAME` films a trained policy, without any run.
+"""
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from train import runs
+from train import policies
 from train.command import command, parse_flags
 from train.errors import UsageError
 
@@ -15,15 +19,19 @@ from train.errors import UsageError
 class Options:
     """Draws the learning curve, and what else shows how good the newest checkpoint is.
 
-    Where games are played, that is a film of the best of some.
+    Where games are played, that is a film of the best of some. Of a policy there is only the film.
     """
 
-    run: Annotated[str, tyro.conf.Positional]
+    run: Annotated[str | None, tyro.conf.Positional] = None
     """Run directory."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
     games: int = 100
     """Games to choose the best from, where games are played."""
     key: int = 2
     """Root of the random numbers."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Folder for the film of a policy; None: runs/policy-NAME."""
 
 
 def main(arguments: list[str]) -> int:
@@ -31,7 +39,14 @@ def main(arguments: list[str]) -> int:
         options = parse_flags("python -m train.render", Options, arguments)
         if options.games < 1:
             raise UsageError(f"--games is {options.games}; expected at least 1")
-        run = runs.load(options.run)
+        run = policies.opened(options.run, options.policy)
+        if options.policy is not None:
+            directory = options.out or run.directory
+            film = run.entry.evaluation.film(run, options.games, options.key, directory)
+            print(*film, sep="\n")
+            return
+        if options.out:
+            raise UsageError("--out is for policies: a run has its own directory, so leave it out")
         for path in run.entry.draw(run, options.games, options.key):
             print(path)
 

@@ -144,7 +144,7 @@ def best_game(
     )
     last_state = jax.tree.map(lambda x: x[-1], game.state)
     chance, _ = env.chances(jax.random.key(0))
-    final, *_ = env.transition(chance, last_state, game.action[-1], params)
+    final, *_ = jax.jit(env.transition)(chance, last_state, game.action[-1], params)
     states = jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
     return Film(states, ending_of(jax.tree.map(lambda x: x[best, 0], episodes)))
 
