@@ -263,3 +263,14 @@ def test_names_are_found_in_the_package(exported, tmp_path, monkeypatch, capsys)
     assert policies.main(["list"]) == 0
     assert "tiny-5x6" in (listed := capsys.readouterr().out)
     assert "7.25" in listed
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
+    run = policies.as_run(name)
+    obs = jnp.zeros(snake.make_player(run.config)[0].observation_space().shape)
+    action, _, _ = snake.make_player(run.config)[2].act(run.agents[0], (), obs, jax.random.key(0))
+    assert 0 <= int(action) < 3
+    card = policies.file_of(name).with_suffix(".md").read_text()
+    assert f"# {name}\n" in card
+    assert f"train.render --policy {name}" in card
