@@ -17,6 +17,8 @@ from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
 from train import settings
 
+REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
+
 
 @dataclass(frozen=True)
 class Game:
@@ -45,7 +47,7 @@ class Game:
     """relative: forward, left, right. absolute: up, right, down, left."""
     max_steps_in_episode: int = 1000
     """Steps after which a game is cut."""
-    rewards: Rewards = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
+    rewards: Rewards = REWARDS
     """What moves, meals and deaths are worth."""
     mirror: bool = False
     """In training, half of the games are seen and played in a mirror, left for right."""
@@ -236,7 +238,13 @@ PRESETS: dict[str, AnyConfig] = {
     "board": raw_board(10),
     "board20": raw_board(20),
     "fill": PPO(
-        env=Game(observation="near", rules="modern", max_steps_in_episode=100_000, mirror=True),
-        run=settings.PlayConfig(total_steps=200_000_000, chunk_steps=1_000_000),
+        env=Game(
+            observation="near",
+            rules="modern",
+            max_steps_in_episode=100_000,
+            rewards=replace(REWARDS, win=10.0),
+            mirror=True,
+        ),
+        run=settings.PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000),
     ),
 }
