@@ -40,6 +40,7 @@ LAYERS = {
     "jaxrl.pair_replay": 2,
     "jaxrl.stimulation": 2,
     "jaxrl.networks": 2,
+    "jaxrl.self_play": 3,
     "jaxrl.agents": 3,
 }
 NEVER = {  # the first part of a module's name -> what it may not import

@@ -68,7 +68,7 @@ def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool)
     return Traced(compiled, chunk.trace(like, np.int32(length)), like)
 
 
-def compiler_options(program: Any) -> dict[str, str]:
+def compiler_options(program: Any) -> dict[str, str | bool]:
     """What XLA has to be told for a program (a jaxpr) to run.
 
     Matrix products with results of more than six axes, as experiments of several policies and

@@ -16,7 +16,7 @@ from train.config import rebuild
 from train.errors import UsageError
 from train.scores import agents_of
 
-ENTRY_POINTS = ("snake", "allo", "durotaxis", "vector_field")
+ENTRY_POINTS = ("snake", "two_snake", "allo", "durotaxis", "vector_field")
 """Modules of `train` that start runs. Each has
 
 PRESETS                  `{name: config}`, as `command.main` takes it

@@ -187,7 +187,7 @@ class TwoSnake(Environment):
         if self.last_standing_wins:
             won = won | (lives & ~lives[::-1])
         if self.ends_with_learner:
-            won = won.at[OTHER].set(won[OTHER] | (lives[OTHER] & ~lives[LEARNER]))
+            won = won | jnp.stack([jnp.bool_(False), lives[OTHER] & ~lives[LEARNER]])
         return won, jnp.any(won) | ~jnp.any(lives & moving)
 
     def is_truncated(self, state: State, params: Params) -> jax.Array:

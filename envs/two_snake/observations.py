@@ -160,12 +160,18 @@ def planes(scene: Scene) -> jax.Array:
     return seen.reshape(board.rows, board.cols, NUM_PLANES)
 
 
+def no_danger(obs: jax.Array) -> jax.Array:
+    """Forward, left, right, from `features`: nothing lies there, or only the own tail."""
+    return (obs[..., 0:3] + obs[..., 13:16]) < 0.5
+
+
 class Observation(NamedTuple):
     """How an observation is made, and what it needs."""
 
     describe: Callable[[Scene], jax.Array]
     needs_regions: bool
     needs_order: bool
+    safe: Callable[[jax.Array], jax.Array] | None = None  # ways that look safe, bool [..., 3]
 
     def shape(self, board: Board) -> tuple[int, ...]:
         """Of the array it makes."""
@@ -173,6 +179,6 @@ class Observation(NamedTuple):
 
 
 OBSERVATIONS = {
-    "features": Observation(features, needs_regions=True, needs_order=False),
+    "features": Observation(features, needs_regions=True, needs_order=False, safe=no_danger),
     "planes": Observation(planes, needs_regions=False, needs_order=True),
 }

@@ -95,7 +95,7 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
         (["--env.cols=21"], "cols is 21; expected 4 to 20 cells"),
         (["--env.observation=eyes"], "eyes"),
         (["--agent.speed=3"], "--agent.speed"),
-        (["fast"], "there is no preset fast: choose one of ppo, a2c, reinforce, pqn, dqn, rainbow, board, board20, fill"),
+        (["fast"], f"there is no preset fast: choose one of {', '.join(snake.PRESETS)}"),
         (["--loop.num_envs=10", "--loop.num_steps=3"], "30 transitions cannot be split into 8"),
         (["--agent.learning_rate=nan"], "agent.learning_rate is nan, expected a number above 0"),
         (["--agent.learning_rate=-1e-3"], "agent.learning_rate is -0.001"),

@@ -1,0 +1,119 @@
+"""Self-play: an agent that also moves its opponent, as one of those that it was some time ago.
+
+The environment is one of two players: it shows a dict of "own", what the learner sees; "other",
+the same from the opponent's side; and "rival", an unsigned number that is the same for all of an
+episode and picks the member of a pool that plays it. An action is `[2]`: the learner's and the
+opponent's. The learner learns from its own side alone, and does not know that it plays itself.
+
+Opponents that are only the newest self let learning run in circles, and an old weakness come back
+unpunished; a pool of past selves is the least cure (fictitious self-play: Heinrich et al. 2015).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl.types import Action, Agent, AgentState, Memory, Metrics, Observation, PyTree, Transition
+
+LEARNER = 0
+
+
+@struct.dataclass
+class Config:
+    """The pool of opponents."""
+
+    snapshot_updates: int = 50
+    """Updates between two moments at which the learner enters the pool."""
+    pool_size: int = struct.field(pytree_node=False, default=4)
+    """P, members of the pool; each is asked at every step, so let them be few."""
+
+
+class State(NamedTuple):
+    """What learns, and whom it plays."""
+
+    learner: AgentState
+    pool: PyTree  # [P, ...] parameters of the learner, in a ring
+    taken: jax.Array  # int32, snapshots so far; the first is the untrained learner
+    updates: jax.Array  # int32
+    is_frozen: jax.Array  # bool; nobody enters the pool. Whoever holds the state may switch it
+
+
+def make(
+    agent: Agent,
+    respond: Callable[[PyTree, Observation, jax.Array], Action],
+    config: Config,
+) -> Agent:
+    """`agent`, moved on both sides of the board.
+
+    `respond(params, obs, key) -> action` is how a member of the pool plays; `params` is what the
+    state of the agent has under that name. Raises ValueError for a pool without room.
+    """
+    if config.pool_size < 1:
+        raise ValueError(f"pool_size is {config.pool_size}; expected at least 1 member")
+
+    def init(key: jax.Array, obs: Observation) -> State:
+        learner = agent.init(key, obs["own"])
+        pool = jax.tree.map(
+            lambda x: jnp.zeros((config.pool_size, *jnp.shape(x)), jnp.result_type(x)),
+            learner.params,
+        )
+        zero = jnp.zeros((), jnp.int32)
+        return snapshot(State(learner, pool, zero, zero, jnp.bool_(False)))
+
+    def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
+        own_key, other_key = jax.random.split(key)
+        own, memory, extras = agent.act(state.learner, memory, obs["own"], own_key)
+        # The pool is shared by all environments, so this is one product for each member; to fetch
+        # the parameters of the one that plays would copy them for every environment.
+        answers = jax.vmap(respond, in_axes=(0, None, None))(state.pool, obs["other"], other_key)
+        other = answers[member(state, obs["rival"])]
+        return jnp.stack([own, other]), memory, extras
+
+    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
+        learner, metrics = agent.update(state.learner, own_side(rollout), key)
+        state = state._replace(learner=learner, updates=state.updates + 1)
+        is_due = ~state.is_frozen & (state.updates % config.snapshot_updates == 0)
+        state = jax.lax.cond(is_due, snapshot, lambda state: state, state)
+        return state, metrics | {"snapshots": state.taken.astype(jnp.float32)}
+
+    return Agent(init, agent.memory, act, update)
+
+
+def snapshot(state: State) -> State:
+    """The learner enters the pool, in the place of its oldest member once it is full."""
+    place = state.taken % pool_size(state)
+    pool = jax.tree.map(
+        lambda ring, x: jax.lax.dynamic_update_index_in_dim(ring, x, place, 0),
+        state.pool,
+        state.learner.params,
+    )
+    return state._replace(pool=pool, taken=state.taken + 1)
+
+
+def member(state: State, number: jax.Array) -> jax.Array:
+    """The place in the pool, int32, that an unsigned number picks: each that is filled alike."""
+    filled = jnp.minimum(state.taken, pool_size(state))
+    return (number % filled.astype(jnp.uint32)).astype(jnp.int32)
+
+
+def newest(state: State) -> PyTree:
+    """The parameters that entered the pool last."""
+    place = (state.taken - 1) % pool_size(state)
+    return jax.tree.map(lambda ring: ring[place], state.pool)
+
+
+def pool_size(state: State) -> int:
+    """P."""
+    return jax.tree.leaves(state.pool)[0].shape[0]
+
+
+def own_side(rollout: Transition) -> Transition:
+    """What the learner saw and did, as if there were one player only."""
+    return rollout._replace(
+        obs=rollout.obs["own"],
+        next_obs=rollout.next_obs["own"],
+        action=rollout.action[..., LEARNER],
+    )
