@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SHOWN = {
     "00_quickstart": {"image/png", "image/gif"},
+    "01_snake": {"image/png", "image/gif"},
     "02_durotaxis": {"image/png", "image/gif"},
 }
 """What a notebook shows; every other one shows a PNG."""
