@@ -178,7 +178,8 @@ def write_table(rows: list[dict[str, Any]]) -> None:
         f"{where['cpu']}, {where['cores']} cores, Python {where['python']}, "
         f"JAX {where['versions']['jax']}, {where['date'][:10]}.\n"
     )
-    parts = [table(rows, budget) for budget in ("episodes", "steps")]
+    budgets = [x for x in ("episodes", "steps") if any(row["budget"] == x for row in rows)]
+    parts = [table(rows, budget) for budget in budgets]
     TABLE.write_text(head + "\n".join(parts) + "\n")
 
 
