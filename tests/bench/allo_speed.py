@@ -23,6 +23,7 @@ import numpy as np
 
 from jaxrl import spectral
 from jaxrl.agents import allo as agents
+from tests.bench.products import product_seconds
 from tests.bench.snake_speed import append, machine
 from train import allo
 
@@ -122,24 +123,8 @@ def roofline(repeats: int) -> float:
     """FLOP/s of chained products of the shapes of a step, the mean of both, best of `repeats`."""
     rates = []
     for rows, inner, columns in KERNELS:
-        a, b = jnp.full((rows, inner), 1e-3), jnp.full((inner, columns), 1e-3)
-
-        @jax.jit
-        def many(a: jax.Array, b: jax.Array) -> jax.Array:
-            def again(_, carry):
-                a, total = carry
-                out = a @ b
-                return a + out[0, 0] * 1e-9, total + out[0, 0]
-
-            return jax.lax.fori_loop(0, 500, again, (a, jnp.zeros(())))[1]
-
-        jax.block_until_ready(many(a, b))
-        seconds = []
-        for _ in range(repeats):
-            started = time.perf_counter()
-            jax.block_until_ready(many(a, b))
-            seconds.append(time.perf_counter() - started)
-        rates.append(500 * 2 * rows * inner * columns / min(seconds))
+        seconds = product_seconds(rows, inner, columns, repeats, times=500)
+        rates.append(2 * rows * inner * columns / seconds)
     return statistics.mean(rates)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from tests.bench.products import product_seconds
 from tests.bench.snake_scores import ALGORITHMS
 from tests.bench.snake_speed import append, machine
 from train import programs, snake
@@ -73,29 +74,6 @@ def products(config: DQN) -> Iterator[tuple[Shape, int]]:
             yield (rows, outs, ins), updates
 
 
-def product_seconds(shape: Shape, repeats: int, times: int = 2_000) -> float:
-    """One product of such matrices, at best, as part of a loop."""
-    rows, inner, columns = shape
-    a, b = jnp.full((rows, inner), 1e-3), jnp.full((inner, columns), 1e-3)
-
-    @jax.jit
-    def many(a: jax.Array, b: jax.Array) -> jax.Array:
-        def again(_, carry):
-            a, total = carry
-            out = a @ b
-            return a + out[0, 0] * 1e-9, total + out[0, 0]
-
-        return jax.lax.fori_loop(0, times, again, (a, jnp.zeros(())))[1]
-
-    jax.block_until_ready(many(a, b))
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        jax.block_until_ready(many(a, b))
-        seconds.append((time.perf_counter() - started) / times)
-    return min(seconds)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CASES))
@@ -116,7 +94,7 @@ def main() -> None:
         median = statistics.median(rates)
         if name in BOARDS:
             assert isinstance(config, DQN)
-            ideal = sum(n * product_seconds(s, options.repeats) for s, n in products(config))
+            ideal = sum(n * product_seconds(*s, options.repeats) for s, n in products(config))
             row["share_of_limit"] = ideal * median / steps_per_update(config)
             share = f"{row['share_of_limit']:.0%}"
         rows.append(row)
