@@ -79,32 +79,30 @@ def _exits(
     board: Board, occupied: Bits, backwards: jax.Array, head: Bits, heading: jax.Array, bit: int
 ) -> Bits:
     """One bit of the directions in which the cells were left; the head's is its heading."""
-    onwards, back = (tuple(jnp.uint32(word) for word in table[bit]) for table in _tour_exits(board))
+    onwards, back = (bitboard.from_int(whole[bit], board.num_words) for whole in _tour_exits(board))
     left = bitboard.intersection(occupied, bitboard.where(backwards, back, onwards))
     with_head, without = bitboard.union(left, head), bitboard.difference(left, head)
     return bitboard.where((heading >> bit) & 1 != 0, with_head, without)
 
 
 @lru_cache(maxsize=32)
-def _tour_exits(board: Board) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """For the tour onwards and backwards the two bits of each cell's way on, as words."""
+def _tour_exits(board: Board) -> tuple[tuple[int, ...], ...]:
+    """For the tour onwards and backwards the cells with either bit in their way on, as integers."""
     order = cycle(board).order
     return tuple(
-        tuple(_words(board, order, np.roll(order, shift), bit) for bit in (0, 1))
+        tuple(_having(board, order, np.roll(order, shift), bit) for bit in (0, 1))
         for shift in (-1, 1)
     )
 
 
-def _words(board: Board, cells: np.ndarray, following: np.ndarray, bit: int) -> tuple[int, ...]:
+def _having(board: Board, cells: np.ndarray, following: np.ndarray, bit: int) -> int:
     """The cells whose way to the following one has this bit; the ends of an open tour have none."""
     headings = {row * board.stride + col: heading for heading, (row, col) in enumerate(STEPS)}
-    whole = sum(
+    return sum(
         1 << int(cell)
         for cell, after in zip(cells, following, strict=True)
         if headings.get(int(after) - int(cell), 0) >> bit & 1
     )
-    mask = (1 << bitboard.WORD) - 1
-    return tuple(whole >> (bitboard.WORD * w) & mask for w in range(board.num_words))
 
 
 def _order(board: Board, first: jax.Array, length: jax.Array, backwards: jax.Array) -> jax.Array:
