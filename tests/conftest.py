@@ -1,10 +1,16 @@
 """How every test runs: JAX's strict modes, no display, one cache of programs, long files first."""
 
 import os
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 # Before anything imports matplotlib or JAX; subprocesses inherit it.
 os.environ["MPLBACKEND"] = "Agg"
+if version("jaxlib").startswith("0.10."):  # later ones do not know it
+    # Compiles in half the time what then runs a little slower.
+    flags = os.environ.get("XLA_FLAGS", ""), "--xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = " ".join(flags)
 os.environ.setdefault(  # what one worker or run has compiled, no other has to
     "JAX_COMPILATION_CACHE_DIR",
     str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "jax"),
@@ -24,6 +30,34 @@ jax.config.update("jax_legacy_prng_key", "error")
 def key() -> jax.Array:
     """A key; split it where a test needs two."""
     return jax.random.key(0)
+
+
+HURRIED = ("agents", "envs", "networks", "train")
+"""Folders whose tests compile for ten seconds to run for one. Those of `jaxrl` alone do not."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_in_a_hurry(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In these folders XLA spends little on making programs fast.
+
+    The variable tells commands in a process of their own, whose runs are compared bit by bit.
+    """
+    hurried = request.path.parent.name in HURRIED
+    with pytest.MonkeyPatch.context() as patch:
+        if hurried:
+            patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+        jax.config.update("jax_disable_most_optimizations", hurried)
+        yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture
+def compiled_with_care() -> Iterator[None]:
+    """Within such a folder, for a test that computes for longer than it compiles."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 LONG_FILES = (

@@ -20,6 +20,7 @@ LAYERS = {
     "jaxrl.replay": 1,
     "jaxrl.distributions": 1,
     "jaxrl.action_values": 1,
+    "jaxrl.minibatches": 1,
     "jaxrl.pairs": 1,
     "jaxrl.laplacian": 1,
     "jaxrl.subspace": 1,

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import returns
+from jaxrl import minibatches, returns
 from jaxrl.types import Agent, PyTree, Transition
 
 
@@ -109,17 +109,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         )
         batch = make_batch(network, state.params, rollout, config)
 
-        def epoch(carry, _):
-            learning, key = carry
-            key, shuffle_key = jax.random.split(key)
-            shuffled = jax.random.permutation(shuffle_key, batch.target.shape[0])
-            learning, metrics = jax.lax.scan(
-                minibatch, learning, shuffled.reshape(config.minibatches, -1)
-            )
-            return (learning, key), metrics
-
-        def minibatch(learning, indices):
-            picked = jax.tree.map(lambda x: x[indices], batch)
+        def minibatch(learning, picked):
             return jax.lax.cond(learning.stopped, skip, learn, learning, picked)
 
         def skip(learning, picked):
@@ -130,7 +120,9 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
             return gradient_step(network, optimiser, learning, picked, now)
 
         start = Learning(state.params, state.optimiser, jnp.bool_(False), no_metrics())
-        (learnt, _), metrics = jax.lax.scan(epoch, (start, key), length=config.epochs)
+        learnt, metrics = minibatches.epochs(
+            minibatch, start, batch, key, config.epochs, config.minibatches
+        )
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "stopped": learnt.stopped.astype(jnp.float32),
             "learning_rate": jnp.asarray(now.learning_rate, jnp.float32),
@@ -142,12 +134,6 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
     """Advantages and critic targets of a rollout `[T, N]`, flattened to `[T * N]`."""
-    size = rollout.terminated.size
-    if size % config.minibatches:
-        raise ValueError(
-            f"a rollout of {size} transitions cannot be split into {config.minibatches} equal "
-            "minibatches; change minibatches, num_envs or num_steps"
-        )
     value = rollout.extras.value
     next_value = returns.successor_values(lambda obs: network.apply(params, obs)[1], rollout, value)
     reward = rollout.reward  # [T, N] or [T, N, K]
@@ -169,7 +155,7 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
     if reward.ndim > rollout.terminated.ndim:
         advantage = jnp.sum(advantage * weights_of(config, reward.shape[-1]), axis=-1)
     batch = Batch(rollout.obs, rollout.action, rollout.extras.log_prob, advantage, target)
-    return jax.tree.map(lambda x: x.reshape(size, *x.shape[2:]), batch)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
 
 
 def weights_of(config: Config, num_components: int) -> jax.Array:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, returns
+from jaxrl import action_values, minibatches, returns
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -89,18 +89,8 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         left = jnp.clip(1.0 - state.updates / config.anneal_updates, 0.0, 1.0)
         learning_rate = left * config.learning_rate
 
-        def epoch(carry, _):
-            learning, key = carry
-            key, shuffle_key = jax.random.split(key)
-            shuffled = jax.random.permutation(shuffle_key, batch.target.shape[0])
-            learning, metrics = jax.lax.scan(
-                minibatch, learning, shuffled.reshape(config.minibatches, -1)
-            )
-            return (learning, key), metrics
-
-        def minibatch(learning, indices):
+        def gradient_step(learning, picked):
             params, optimiser_state = learning
-            picked = jax.tree.map(lambda x: x[indices], batch)
             (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(params, network, picked)
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
             direction, optimiser_state = optimiser.update(gradient, optimiser_state, params)
@@ -108,24 +98,20 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
             return (params, optimiser_state), metrics
 
         start = (state.params, state.optimiser)
-        (learnt, _), metrics = jax.lax.scan(epoch, (start, key), length=config.epochs)
+        (params, optimiser_state), metrics = minibatches.epochs(
+            gradient_step, start, batch, key, config.epochs, config.minibatches
+        )
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "epsilon": epsilon_at(state.updates, config),
             "learning_rate": jnp.asarray(learning_rate, jnp.float32),
         }
-        return State(*learnt, state.updates + 1), metrics
+        return State(params, optimiser_state, state.updates + 1), metrics
 
     return Agent(init, lambda: (), act, update)
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
     """λ-returns of a rollout `[T, N]` with V = maxₐ Q, everything flattened to `[T * N]`."""
-    size = rollout.terminated.size
-    if size % config.minibatches:
-        raise ValueError(
-            f"a rollout of {size} transitions cannot be split into {config.minibatches} equal "
-            "minibatches; change minibatches, num_envs or num_steps"
-        )
     value_of = lambda obs: action_values.max_value(network.apply(params, obs))
     next_value = returns.successor_values(value_of, rollout, rollout.extras.value)
     target = returns.lambda_returns(
@@ -137,7 +123,7 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
         config.lambda_,
     )
     batch = Batch(rollout.obs, rollout.action, target)
-    return jax.tree.map(lambda x: x.reshape(size, *x.shape[2:]), batch)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
 
 
 def loss(params: PyTree, network: Any, batch: Batch) -> tuple[jax.Array, Metrics]:

@@ -14,8 +14,9 @@ class NoisyDense(nn.Module):
     """A dense layer with learned noise in every weight: `[..., D] -> [..., features]`.
 
     The weight between input i and output j is μᵢⱼ + σᵢⱼ εᵢ εⱼ (eq. 10-11): the noise of a matrix
-    is the product of two vectors. So the layer computes xμ + ((x ∘ ε_in) σ) ∘ ε_out and never forms
-    the noisy matrix; under `vmap` over N keys, N noises share two matrix products.
+    is the product of two vectors. All rows of a batch share a noise, and the noisy matrix is formed
+    once. One example computes xμ + ((x ∘ ε_in) σ) ∘ ε_out instead: under `vmap` over N keys, N
+    noises so share two matrix products.
 
     With a key for "noise", as in `apply(params, x, rngs={"noise": key})`, one noise is drawn per
     call, the same for all leading axes. Without one the layer computes with the mean weights μ.
@@ -36,13 +37,14 @@ class NoisyDense(nn.Module):
         bias = self.param("bias", nn.initializers.zeros, (self.features,), jnp.float32)
         kernel_scale = self.param("kernel_scale", same, (size, self.features), jnp.float32)
         bias_scale = self.param("bias_scale", same, (self.features,), jnp.float32)
-        mean = x @ kernel + along(bias, x)
         if not self.has_rng("noise"):
-            return mean
+            return x @ kernel + along(bias, x)
         noise = factor(self.make_rng("noise"), size + self.features)
         incoming, outgoing = noise[:size], noise[size:]
-        spread = (x * along(incoming, x)) @ kernel_scale + along(bias_scale, x)
-        return mean + spread * along(outgoing, x)
+        noisy_bias = along(bias + bias_scale * outgoing, x)
+        if x.ndim > 1:
+            return x @ (kernel + kernel_scale * jnp.outer(incoming, outgoing)) + noisy_bias
+        return x @ kernel + ((x * incoming) @ kernel_scale) * outgoing + noisy_bias
 
 
 def factor(key: jax.Array, size: int) -> jax.Array:

@@ -240,19 +240,23 @@ class Turning:
 
 LEARNER = replace(MODEL, field=LinearField(D))
 BOUND = 2 * jnp.ones(D)
-AGENT = sequence_vae.make(
-    replace(CONFIG, policy=stimulation.Config(kind="hold", hold_steps=5)),
-    LEARNER,
-    Known(jnp.array(DT), -BOUND, BOUND, (), jnp.array(9.0)),
-)
 
 
-@jax.jit
-def after(steps: int) -> loop.TrainState:
+def make_agent(**changes):
+    """One that learns a linear field from inputs that are held."""
+    config = replace(CONFIG, policy=stimulation.Config(kind="hold", hold_steps=5), **changes)
+    return sequence_vae.make(
+        config, LEARNER, Known(jnp.array(DT), -BOUND, BOUND, (), jnp.array(9.0))
+    )
+
+
+AGENT = make_agent()
+
+
+def after(steps: jax.Array | int, key: jax.Array, agent=AGENT) -> loop.TrainState:
     """An experiment."""
-    run = loop.make_loop(Turning(), (), AGENT, loop.Config(1, 1))
-    first = run.init(jax.random.key(1))
-    return jax.lax.fori_loop(0, steps, lambda _, state: run.update(state)[0], first)
+    run = loop.make_loop(Turning(), (), agent, loop.Config(1, 1))
+    return jax.lax.fori_loop(0, steps, lambda _, state: run.update(state)[0], run.init(key))
 
 
 class OneByOne(NamedTuple):
@@ -287,7 +291,7 @@ def one_by_one() -> OneByOne:
 
 def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
     """Counting anew after the fourth step."""
-    end, alone = after(6), one_by_one()
+    end, alone = jax.jit(after)(6, jax.random.key(1)), one_by_one()
     chex.assert_trees_all_close((end.agent, end.env[0]), (alone.end, alone.z), atol=1e-3)
     assert int(alone.end.updates) == int(alone.end.memory.size) == 6
 
@@ -327,8 +331,12 @@ def test_updates_are_those_of_one_adam_that_goes_on():
     assert moved.max() > 0.05
 
 
+@pytest.mark.usefixtures("compiled_with_care")
 def test_a_linear_world_is_learned():
-    """Forecasts five steps ahead, with inputs that are held, of an episode in NumPy."""
+    """Forecasts five steps ahead, with inputs that are held, of an episode in NumPy.
+
+    The middle one of three experiments, as now and then one does not get away from its beginning.
+    """
     rng, z, held = np.random.default_rng(5), np.ones(D), np.zeros(D)
     seen, inputs = [], []
     for t in range(100):
@@ -338,15 +346,17 @@ def test_a_linear_world_is_learned():
         z = z + DT * (Turning.matrix @ z + held) + 0.05 * rng.normal(size=D)
     obs, actions = single(np.array(seen)), single(np.array(inputs))
     ahead = jnp.arange(10, 90)[:, None] + jnp.arange(6)[None]
+    agent = make_agent(learning_rate=0.005, capacity=400)
 
     @jax.jit
-    def score(agent):
-        params, known = agent.params, agent.known
-        found = sequence_vae.forecast(LEARNER, params, known, obs, actions, 5)
-        return k_step_r2(found[10:90], obs[ahead])
+    def score(steps, key):
+        learned = after(steps, key, agent).agent
+        found = sequence_vae.forecast(LEARNER, learned.params, learned.known, obs, actions, 5)
+        return k_step_r2(found[10:90], obs[ahead])[5]
 
-    assert score(after(0).agent)[5] < 0.1
-    assert score(after(2500).agent)[5] > 0.5
+    keys = [jax.random.key(seed) for seed in range(3)]
+    assert np.median([score(0, jax.random.clone(key)) for key in keys]) < 0.1
+    assert np.median([score(2500, key) for key in keys]) > 0.8
 
 
 @pytest.mark.parametrize(

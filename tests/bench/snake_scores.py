@@ -139,8 +139,8 @@ def table(rows: list[dict[str, Any]], budget: str) -> str:
     lines = [
         f"\n## After {amount} a seed\n",
         "| algorithm | sees | greedy, IQM (95 %) | seeds | best game | sampled | entrapped "
-        "| wall | self | cut | published | k steps/s, all seeds |",
-        "|---" * 12 + "|",
+        "| wall | self | cut | published |",
+        "|---" * 11 + "|",
     ]
     names = list(ALGORITHMS)
     order = lambda r: (OBSERVATIONS.index(r["observation"]), names.index(r["algorithm"]))
@@ -158,7 +158,6 @@ def table(rows: list[dict[str, Any]], budget: str) -> str:
             f"{sampled:.1f}",
             *(f"{100 * of(ending).mean():.0f} %" for ending in ENDINGS),
             "" if published is None else f"{published}",
-            f"{row['steps_per_second'] / 1000:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

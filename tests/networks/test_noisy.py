@@ -46,6 +46,8 @@ def test_noise_is_that_of_the_explicit_matrix(params):
     expected = x @ kernel + (layer["bias"] + layer["bias_scale"] * outgoing)
     found = with_noise(params, x, jax.random.clone(key))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    found = with_noise(params, x[0, 0], jax.random.clone(key))  # one example
+    np.testing.assert_allclose(found, expected[0, 0], rtol=1e-4, atol=1e-5)
     found: Any = LAYER.apply(params, x)  # without a key the mean weights
     np.testing.assert_allclose(found, x @ layer["kernel"] + layer["bias"], rtol=1e-4, atol=1e-5)
 

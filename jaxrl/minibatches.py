@@ -1,0 +1,43 @@
+"""Passes over a batch in shuffled minibatches, as policy gradients and PQN learn from a rollout."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from jaxrl.types import PyTree
+
+
+def epochs(
+    step: Callable[[Any, PyTree], tuple[Any, PyTree]],
+    start: Any,
+    batch: PyTree,
+    key: jax.Array,
+    num_epochs: int,
+    num_minibatches: int,
+) -> tuple[Any, PyTree]:
+    """Carries `start` through `step(carry, minibatch) -> (carry, metrics)`.
+
+    Each epoch shuffles `batch [B, ...]` anew and cuts it into M minibatches of `[B / M, ...]`.
+    Returns the last carry and the metrics of every step, `[E, M, ...]`. Raises ValueError, when
+    traced, if M does not divide B.
+    """
+    size = jax.tree.leaves(batch)[0].shape[0]
+    if size % num_minibatches:
+        raise ValueError(
+            f"a rollout of {size} transitions cannot be split into {num_minibatches} equal "
+            "minibatches; change minibatches, num_envs or num_steps"
+        )
+
+    def epoch(carry, _):
+        learning, key = carry
+        key, shuffle_key = jax.random.split(key)
+        shuffled = jax.random.permutation(shuffle_key, size).reshape(num_minibatches, -1)
+        learning, metrics = jax.lax.scan(minibatch, learning, shuffled)
+        return (learning, key), metrics
+
+    def minibatch(learning, indices):
+        return step(learning, jax.tree.map(lambda x: x[indices], batch))
+
+    (end, _), metrics = jax.lax.scan(epoch, (start, key), length=num_epochs)
+    return end, metrics

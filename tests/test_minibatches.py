@@ -1,0 +1,46 @@
+"""Shuffled minibatches: what they visit, and what they refuse."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl import minibatches
+
+BATCH = {"index": jnp.arange(12), "row": jnp.arange(12)[:, None] * jnp.ones((1, 2))}
+
+
+def visited(key, num_epochs=5, num_minibatches=4):
+    """How often the carry was passed on, and what each step saw `[E, M, B / M]`."""
+
+    def step(count, picked):
+        return count + 1, picked
+
+    run = jax.jit(minibatches.epochs, static_argnums=(0, 4, 5))
+    return run(step, jnp.int32(0), BATCH, key, num_epochs, num_minibatches)
+
+
+def test_each_epoch_visits_every_item_once_in_an_order_of_its_own(key):
+    count, seen = visited(key)
+    assert count == 5 * 4
+    assert seen["index"].shape == (5, 4, 3)
+    orders = np.asarray(seen["index"]).reshape(5, 12)
+    np.testing.assert_array_equal(np.sort(orders), np.tile(np.arange(12), (5, 1)))
+    assert len({tuple(order) for order in orders}) == 5
+
+
+def test_what_belongs_together_stays_together(key):
+    _, seen = visited(key)
+    np.testing.assert_array_equal(seen["row"], np.asarray(seen["index"])[..., None] * [1.0, 1.0])
+
+
+def test_every_item_is_as_likely_in_every_place():
+    _, seen = visited(jax.random.key(1), num_epochs=6_000, num_minibatches=12)
+    places = np.asarray(seen["index"]).reshape(6_000, 12)
+    counts = np.array([np.bincount(column, minlength=12) for column in places.T])
+    assert np.sum((counts - 500) ** 2 / 500) < 180  # χ² of 121 degrees of freedom: p < 0.0004
+
+
+def test_refuses_a_batch_that_cannot_be_split(key):
+    with pytest.raises(ValueError, match="12 transitions cannot be split into 5 equal minibatches"):
+        visited(key, num_minibatches=5)
