@@ -9,8 +9,8 @@ from pathlib import Path
 os.environ["MPLBACKEND"] = "Agg"
 if version("jaxlib").startswith("0.10."):  # later ones do not know it
     # Compiles in half the time what then runs a little slower.
-    flags = os.environ.get("XLA_FLAGS", ""), "--xla_cpu_use_fusion_emitters=false"
-    os.environ["XLA_FLAGS"] = " ".join(flags)
+    given = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{given} --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault(  # what one worker or run has compiled, no other has to
     "JAX_COMPILATION_CACHE_DIR",
     str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "jax"),

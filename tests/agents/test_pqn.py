@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxrl import loop
 from jaxrl.agents import pqn
@@ -76,6 +77,14 @@ def test_targets_and_loss_by_hand():
     errors = np.array([1.0 - first, 1.0 - second, 2.0 - third])  # of actions 0, 1, 1
     np.testing.assert_allclose(total, 0.5 * np.mean(errors**2), rtol=1e-6)
     np.testing.assert_allclose(metrics["q"], 4 / 3, rtol=1e-6)
+
+
+def test_minibatches_must_divide_the_rollout(key):
+    network: Any = Numbers()
+    agent = pqn.make(network, pqn.Config())
+    state = pqn.State(jnp.ones(()), (), jnp.zeros((), jnp.int32))
+    with pytest.raises(ValueError, match="3 transitions cannot be split into 8 equal minibatches"):
+        agent.update(state, hand_made(), key)
 
 
 def test_learning_rate_and_epsilon_fall_and_every_number_may_be_traced():

@@ -29,6 +29,8 @@ def test_every_environment_keeps_the_contract(env_id):
     [
         {"observation": "features", "actions": "absolute", "rows": 4, "cols": 7},
         {"observation": "flood", "rules": "modern"},
+        {"observation": "selective", "rows": 9, "cols": 14},
+        {"observation": "enhanced", "cols": 6, "rules": "modern"},
         {"observation": "planes", "rows": 12, "cols": 5, "rules": "modern"},
     ],
     ids=lambda arguments: arguments["observation"],
