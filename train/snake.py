@@ -30,7 +30,6 @@ from train import (
 )
 from train.run import Result, run
 from train.snake_config import (
-    DQN,
     PRESETS,
     AnyConfig,
     check,
@@ -61,7 +60,7 @@ def make_training(config: AnyConfig) -> settings.Training:
         evaluate=scores.games(episodes_of, SCORE),
         steps_per_update=steps_per_update(config),
         score=SCORE,
-        budget_shapes_learning=not isinstance(config, DQN) and config.anneal_steps is None,
+        budget_shapes_learning=config.anneal_steps is None,
     )
 
 

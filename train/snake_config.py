@@ -112,6 +112,8 @@ class DQN(Config):
     """Learns Snake by deep Q-learning, with the sizes of the 256-game system."""
 
     agent: dqn.Config = dqn.Config()
+    anneal_steps: int | None = 0
+    """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
 
 
 AnyConfig = PPO | PQN | DQN
@@ -172,15 +174,17 @@ def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Age
     )
     if isinstance(config, PQN):
         return pqn.make(q_network, annealed(config), greedy)
-    return dqn.make(q_network, config.agent, greedy, config.loop.num_envs)
+    return dqn.make(q_network, annealed(config), greedy, config.loop.num_envs)
 
 
-def annealed(config: PPO | PQN) -> Any:
+def annealed(config: AnyConfig) -> Any:
     """The configuration of the agent, with schedules that end with the budget."""
     per_update = steps_per_update(config)
     whole = float(config.run.total_updates(per_update))
     steps = config.anneal_steps
     updates = whole if steps is None else steps / per_update if steps else float("inf")
+    if isinstance(config, DQN):
+        return replace(config.agent, anneal_updates=updates * config.agent.updates_per_rollout)
     agent = replace(config.agent, anneal_updates=updates)
     if isinstance(config, PQN):
         return replace(agent, epsilon_updates=config.explore_share * whole)
@@ -188,9 +192,11 @@ def annealed(config: PPO | PQN) -> Any:
 
 
 RAINBOW = dqn.Config(
+    learning_rate=5e-4,
+    discount=0.995,
     categorical=True,
     value_low=-2.0,
-    value_high=20.0,
+    value_high=30.0,
     prioritised=True,
     n_step=3,
     epsilon_start=0.0,
@@ -234,7 +240,10 @@ PRESETS: dict[str, AnyConfig] = {
     "reinforce": PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=64, num_steps=128)),
     "pqn": PQN(),
     "dqn": q_learning(),
-    "rainbow": q_learning(RAINBOW, Network(dueling=True, noisy=True, atoms=51)),
+    "rainbow": replace(
+        q_learning(RAINBOW, Network(layer_norm=True, dueling=True, noisy=True, atoms=51)),
+        anneal_steps=None,
+    ),
     "board": raw_board(10),
     "board20": raw_board(20),
     "fill": PPO(

@@ -24,7 +24,9 @@ class Config:
     """How a DQN remembers, learns and explores."""
 
     learning_rate: float = 1e-3
-    """Step size of Adam."""
+    """Step size of Adam at the start."""
+    anneal_updates: float = float("inf")
+    """Gradient updates over which the learning rate falls linearly to zero; inf: never."""
     discount: float = 0.99
     """γ, what a reward is worth one step later."""
     batch_size: int = struct.field(pytree_node=False, default=64)
@@ -218,7 +220,9 @@ def gradient_step(
         learner.params, network.apply, batch, target, config, loss_key
     )
     changes, opt_state = make_optimizer(config).update(grads, learner.opt_state, learner.params)
-    params = optax.apply_updates(learner.params, changes)
+    left = jnp.clip(1.0 - learner.updates / config.anneal_updates, 0.0, 1.0)
+    rate = left * config.learning_rate
+    params = jax.tree.map(lambda param, change: param - rate * change, learner.params, changes)
     updates = learner.updates + 1
     is_due = updates % config.target_period == 0
     target_params = jax.tree.map(
@@ -327,10 +331,10 @@ def count(transitions: jax.Array, new: int) -> jax.Array:
 
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:
-    """Adam on gradients whose global norm is at most `max_grad_norm`."""
+    """Adam, before its step size, on gradients whose global norm is at most `max_grad_norm`."""
     return optax.chain(
         optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
-        optax.adam(config.learning_rate),
+        optax.scale_by_adam(),
     )
 
 

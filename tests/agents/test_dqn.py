@@ -268,6 +268,36 @@ def test_target_network_follows_every_period_of_gradient_updates():
         )
 
 
+def test_learning_rate_falls_linearly_in_gradient_updates():
+    """As Adam under optax's schedule of four updates; the fifth changes nothing."""
+    config = dqn.Config(learning_rate=0.1, anneal_updates=4.0)
+    network, key = Mlp(), jax.random.key(0)
+    learner = init_state(dqn.make(network, config)).learner
+    reference = optax.chain(
+        optax.clip_by_global_norm(config.max_grad_norm),
+        optax.adam(optax.linear_schedule(0.1, 0.0, 4)),
+    )
+    params, state = learner.params, reference.init(learner.params)
+    step = jax.jit(partial(dqn.gradient_step, network, config))
+
+    @jax.jit
+    def expected_step(learner, params, state, batch):
+        noise = jax.random.split(jax.random.key(0))  # which this network does not have
+        target = dqn.td_target(network.apply, learner, batch, config, noise[0])
+        error = lambda x: dqn.loss(x, network.apply, batch, target, config, noise[1])[0]
+        changes, state = reference.update(jax.grad(error)(params), state, params)
+        return optax.apply_updates(params, changes), state
+
+    batches = random_batches(0, 5)
+    for update in range(5):
+        batch = jax.tree.map(lambda x, m=update: x[m], batches)
+        before = learner.params
+        params, state = expected_step(learner, params, state, batch)
+        learner, _, _ = step(learner, batch, key)
+        chex.assert_trees_all_close(learner.params, params, rtol=1e-4, atol=1e-6)
+    assert_equal(learner.params, before)
+
+
 def test_epsilon_falls_linearly_in_transitions():
     """6 environments x 2 steps: 12 transitions an update, from 1 to 0.2 over 60."""
     config = dqn.Config(epsilon_start=1.0, epsilon_end=0.2, epsilon_transitions=60)
