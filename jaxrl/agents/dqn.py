@@ -220,8 +220,7 @@ def gradient_step(
         learner.params, network.apply, batch, target, config, loss_key
     )
     changes, opt_state = make_optimizer(config).update(grads, learner.opt_state, learner.params)
-    left = jnp.clip(1.0 - learner.updates / config.anneal_updates, 0.0, 1.0)
-    rate = left * config.learning_rate
+    rate = action_values.linear(config.learning_rate, 0.0, learner.updates, config.anneal_updates)
     params = jax.tree.map(lambda param, change: param - rate * change, learner.params, changes)
     updates = learner.updates + 1
     is_due = updates % config.target_period == 0
