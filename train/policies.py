@@ -5,6 +5,7 @@ python -m train.policies list
 
 A policy is NAME.safetensors (see `train.policy_files`), beside NAME.md, its card. Those of the
 package lie in `train/trained/`; wherever a name is expected, the path of such a file will do.
+`--run.policy NAME` begins a training with the parameters of one.
 """
 
 import importlib
@@ -33,7 +34,6 @@ from train.errors import UsageError
 ENTRY_POINTS = ("snake",)
 """Those whose `evaluation` takes policies: its `Options` have `policy` beside `run`, and it has
 `film(run, games, key, directory)`, which returns the path of a film and a line of its score."""
-TRAINED = Path(__file__).parent / "trained"
 LARGEST = 5_000_000
 """Bytes that the parameters of a policy of the package may have."""
 
@@ -68,7 +68,7 @@ def main(arguments: list[str]) -> int:
                 path = export(options.run, options.name, options.seed, options.hardware)
                 print(path, path.with_suffix(".md"), sep="\n")
             case ["list"]:
-                Console().print(table() if names() else f"there is no policy in {TRAINED}")
+                Console().print(table())
             case ["--help"] | ["-h"]:
                 print(__doc__)
             case _:
@@ -90,7 +90,7 @@ def export(directory: str | Path, name: str, seed: int | None = None, hardware: 
     path, seed = _new_file(name), _one_seed(run, seed)
     arrays = policy_files.parameters(run.agents[run.seeds.index(seed)])
     size = sum(x.nbytes for x in arrays.values())
-    if path.parent == TRAINED and size > LARGEST:
+    if path.parent == policy_files.TRAINED and size > LARGEST:
         raise UsageError(f"{name} would have {size:,} bytes; expected {LARGEST:,}: give a path")
     meta = checkpoint.read_meta(run.directory / records.CHECKPOINTS, run.updates)
     config = runs.with_evaluation(run.config, seed=seed, num_seeds=1, directory="", resume="")
@@ -127,7 +127,7 @@ def load(name: str | Path) -> Policy:
 
 def as_run(name: str | Path) -> runs.Run:
     """A policy as a run of one agent, in whose directory, `runs/policy-NAME`, nothing need be."""
-    path = file_of(name)
+    path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
     entry = entry_of(path, content)
     if content["preset"] not in entry.PRESETS:
@@ -168,7 +168,8 @@ def entry_named(arguments: Sequence[str]) -> ModuleType | None:
     for flag, value in itertools.pairwise([*arguments, ""]):
         name = value if flag == "--policy" else flag.removeprefix("--policy=")
         if name and name != flag:
-            return entry_of(file_of(name), policy_files.read_metadata(file_of(name)))
+            path = policy_files.file_of(name)
+            return entry_of(path, policy_files.read_metadata(path))
     return None
 
 
@@ -179,30 +180,9 @@ def entry_of(path: Path, content: dict[str, Any]) -> ModuleType:
     return importlib.import_module(f"train.{content['entry_point']}")
 
 
-def names() -> list[str]:
-    """Of the policies that come with the package."""
-    return sorted(path.stem for path in TRAINED.glob("*.safetensors"))
-
-
-def file_of(name: str | Path) -> Path:
-    """The file of that name or path. Raises UsageError if there is none."""
-    path = _path(name)
-    if not path.is_file():
-        known = ", ".join(names()) or "none comes with the package"
-        raise UsageError(f"there is no policy {name} ({known}): give a name or a .safetensors file")
-    return path
-
-
-def _path(name: str | Path) -> Path:
-    """Names mean files of the package; what ends like a file, or lies in a folder, is a path."""
-    path = Path(name)
-    is_path = path.suffix == ".safetensors" or len(path.parts) > 1
-    return path if is_path else TRAINED / f"{name}.safetensors"
-
-
 def _new_file(name: str) -> Path:
     """The file to write; UsageError for what would not be found again by its name."""
-    path = _path(name)
+    path = policy_files.path_of(name)
     if path.suffix != ".safetensors" or not re.fullmatch(r"[\w-][\w.-]*", path.stem):
         raise UsageError(f"{name!r} is no name of a policy: expected one such as snake-10x10")
     return path
@@ -219,13 +199,15 @@ def _one_seed(run: runs.Run, seed: int | None) -> int:
     return seed
 
 
-def table() -> Table:
+def table() -> Table | str:
     """The policies of the package, and how good they were after training."""
+    if not policy_files.names():
+        return f"there is no policy in {policy_files.TRAINED}"
     out = Table(box=box.SIMPLE_HEAD)
     for heading in ("policy", "run of", "updates", "score", "kB"):
         out.add_column(heading, justify="left" if heading in ("policy", "run of") else "right")
-    for name in names():
-        path = file_of(name)
+    for name in policy_files.names():
+        path = policy_files.file_of(name)
         content = policy_files.read_metadata(path)
         entry, found = entry_of(path, content), content["scores"] or {}
         mean = found.get(entry.SCORE, {}).get("mean")

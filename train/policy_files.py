@@ -29,7 +29,30 @@ from train import records
 from train.errors import UsageError
 
 FORMAT = 1
+TRAINED = Path(__file__).parent / "trained"
+"""Where the policies of the package lie."""
 ENTRIES = ("entry_point", "preset", "config", "updates", "trained", "scores")
+
+
+def names() -> list[str]:
+    """Of the policies that come with the package."""
+    return sorted(path.stem for path in TRAINED.glob("*.safetensors"))
+
+
+def file_of(name: str | Path) -> Path:
+    """The file of that name or path. Raises UsageError if there is none."""
+    path = path_of(name)
+    if not path.is_file():
+        known = ", ".join(names()) or "none comes with the package"
+        raise UsageError(f"there is no policy {name} ({known}): give a name or a .safetensors file")
+    return path
+
+
+def path_of(name: str | Path) -> Path:
+    """Names mean files of the package; what ends like a file, or lies in a folder, is a path."""
+    path = Path(name)
+    is_path = path.suffix == ".safetensors" or len(path.parts) > 1
+    return path if is_path else TRAINED / f"{name}.safetensors"
 
 
 def parameters(agent_state: AgentState) -> dict[str, Any]:
@@ -51,16 +74,29 @@ def with_parameters(like: AgentState, arrays: dict[str, np.ndarray]) -> AgentSta
     return jax.tree_util.tree_map_with_path(leaf, like)
 
 
-def _name(path: tuple) -> str:
+def begun(agent_state: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
+    """An agent that has learnt nothing, but acts by `arrays`, and its target network too.
+
+    With several seeds, its leaves have a leading axis S; all of them begin alike.
+    """
+
+    def leaf(path, x):
+        name = _name(path) or _name(path, "target_params")
+        return jnp.array(np.broadcast_to(arrays[name], x.shape)) if name else x
+
+    return jax.tree_util.tree_map_with_path(leaf, agent_state)
+
+
+def _name(path: tuple, field: str = "params") -> str:
     """Of a parameter; empty for what is none.
 
     A field `params` holds flax's collections, of which the one of that name needs no mention.
     `target_params` and the moments of an optimiser are other fields.
     """
     fields = [getattr(key, "name", None) for key in path]
-    if "params" not in fields:
+    if field not in fields:
         return ""
-    keys = [str(key.key) for key in path[fields.index("params") + 1 :]]
+    keys = [str(key.key) for key in path[fields.index(field) + 1 :]]
     return "/".join(keys[1:] if keys[0] == "params" else keys)
 
 
@@ -137,7 +173,7 @@ def _refuse_other(path: Path, found: dict[str, Any], expected: dict[str, Any]) -
     if differences:
         more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
         text = "; ".join(differences[:3])
-        raise UsageError(f"{path} does not fit the network that it names: {text}{more}")
+        raise UsageError(f"{path} does not fit the network: {text}{more}")
 
 
 def refuse_not_finite(path: Path, arrays: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.loop import TrainState
-from train import programs, records
+from train import policy_files, programs, records
 from train.config import differences, plain
 from train.errors import Interrupted, NonFiniteError, RunError, UsageError
 from train.progress import Display, clock
@@ -55,6 +55,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         refuse_other_config(training, config, name)
     started = time.perf_counter()
     traced = trace(training, settings)
+    policy = policy_for(settings, name, traced)
     directory = Path(settings.resume or records.create(settings.directory, name))
     with records.MetricsFile(directory) as record, Display(name) as display:
         records.write_config(directory, name, preset, config)
@@ -63,7 +64,9 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             compiled = traced.compile()
             display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}")
             meta = {"name": name, "config": plain(config), **records.provenance()}
-            session = Session(training, settings, directory, compiled, record, display, stop, meta)
+            session = Session(
+                training, settings, directory, compiled, policy, record, display, stop, meta
+            )
             try:
                 return session.run()
             except checkpoint.CheckpointError as error:
@@ -92,6 +95,28 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
             f"{directory} has another configuration ({'; '.join(changed)}): "
             "resume it without these fields, or start a new run"
         )
+
+
+def policy_for(
+    settings: Config, name: str, traced: programs.Traced
+) -> dict[str, np.ndarray] | None:
+    """The parameters that a new run begins with, if they are not random.
+
+    Raises UsageError unless the policy is of this entry point and has the same network.
+    """
+    has_begun = settings.resume and checkpoint.steps(Path(settings.resume) / CHECKPOINTS)
+    if not settings.begins_with or has_begun:
+        return None
+    path = policy_files.file_of(settings.begins_with)
+    trained_by = policy_files.read_metadata(path)["entry_point"]
+    if trained_by != name:
+        raise UsageError(f"{path} is a policy of {trained_by}, not of {name}")
+    per_seed = slice(1 if settings.num_seeds > 1 else 0, None)
+    like = {
+        name: jax.ShapeDtypeStruct(x.shape[per_seed], x.dtype)
+        for name, x in policy_files.parameters(traced.like.agent).items()
+    }
+    return policy_files.read_arrays(path, like)
 
 
 def trace(training: Training, settings: Config) -> programs.Traced:
@@ -128,6 +153,7 @@ class Session:
     settings: Config
     directory: Path
     compiled: programs.Programs
+    policy: dict[str, np.ndarray] | None  # that a new run begins with
     record: records.MetricsFile
     display: Display
     stop: StopRequest
@@ -207,6 +233,8 @@ class Session:
         else:
             zeros = [0] * self.settings.num_seeds
             state = self.compiled.init(self.settings.seed_array())
+            if self.policy is not None:
+                state = state._replace(agent=policy_files.begun(state.agent, self.policy))
             counters = Counters(updates=0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0)
         self.record.cut(counters.updates)
         self._saved = counters

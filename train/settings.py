@@ -124,6 +124,11 @@ class Config:
         """Whether a run that came to its end is evaluated."""
         return True
 
+    @property
+    def begins_with(self) -> str:
+        """The policy, by name or path, whose parameters come before the first update, if any."""
+        return ""
+
 
 @dataclass(frozen=True)
 class PlayConfig(Config):
@@ -142,6 +147,8 @@ class PlayConfig(Config):
     """Complete games per seed, played for the score at the end; 0: no evaluation."""
     evaluation_greedy: bool = True
     """Play them with the agent's best guess, not with the exploration it learns with."""
+    policy: str = ""
+    """Begin with the parameters of this policy, a name or a path (see `train.policies`)."""
 
     def __post_init__(self):
         super().__post_init__()
@@ -159,6 +166,10 @@ class PlayConfig(Config):
     @property
     def evaluates(self) -> bool:
         return self.evaluation_games > 0
+
+    @property
+    def begins_with(self) -> str:
+        return self.policy
 
 
 MAY_CHANGE = frozenset(

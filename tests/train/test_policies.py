@@ -14,7 +14,7 @@ import pytest
 from flax.traverse_util import flatten_dict
 
 from tests.train.snake_runs import make_run
-from train import command, evaluate, policies, policy_files, render, runs, snake
+from train import command, evaluate, policies, policy_files, records, render, runs, snake
 from train.errors import UsageError
 
 GAME = "--env.rows 5 --env.cols 6 --loop.num_envs 4 --network.hidden 8 7"
@@ -156,6 +156,57 @@ def configured(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], obje
     return lambda path: rewritten(path, edit)
 
 
+def begin(directory: Path, policy: Path | str, preset: str, flags: str = "") -> int:
+    """One update too small to be seen, after a beginning with a policy."""
+    run = f"--run.total_steps 1 --run.chunk_steps 1 --run.evaluation_games 0 --run.policy {policy}"
+    small = f"--agent.learning_rate 1e-12 --run.directory {directory}"
+    words = f"{FLAGS[preset]} {run} {small} {flags}".split()
+    return command.main("snake", snake.PRESETS, snake.make_training, arguments=words)
+
+
+def test_a_run_begins_with_a_policy_and_goes_on_without_it(either, tmp_path):
+    run, path = either
+    copy = tmp_path / "lent.safetensors"
+    copy.write_bytes(path.read_bytes())
+    preset = records.read_config(run.directory)["preset"]
+    assert begin(tmp_path / "run", copy, preset) == 0
+    wanted = policy_files.parameters(run.agents[-1])
+    begun = runs.load(tmp_path / "run")
+    assert len(begun.agents) == len(run.agents)
+    for agent in begun.agents:
+        found = policy_files.parameters(agent)
+        assert found.keys() == wanted.keys()
+        for name, x in wanted.items():
+            np.testing.assert_allclose(found[name], x, rtol=0, atol=1e-9)
+        if preset == "dqn":
+            target, params = agent.learner.target_params, agent.learner.params
+            jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-9), target, params)
+    copy.unlink()
+    words = ["--resume", str(tmp_path / "run")]
+    assert command.main("snake", snake.PRESETS, snake.make_training, arguments=words) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "policy", "message"),
+    [
+        ("", "nobody", "there is no policy nobody"),
+        ("--network.hidden 8 9", "POLICY", "expected [8, 9]"),
+        ("", "FOREIGN", "is a policy of two_snake, not of snake"),
+    ],
+)
+def test_a_policy_that_does_not_fit_is_refused_before_anything_is_written(
+    flags, policy, message, exported, tmp_path, capsys
+):
+    _, path = exported
+    foreign = tmp_path / "foreign.safetensors"
+    foreign.write_bytes(path.read_bytes())
+    metadata(entry_point="two_snake")(foreign)
+    names = {"POLICY": path, "FOREIGN": foreign}
+    assert begin(tmp_path / "run", names.get(policy, policy), "ppo", flags) == 2
+    refused_in_one_line(capsys, message)
+    assert not (tmp_path / "run").exists()
+
+
 def renamed(header: dict[str, Any]) -> None:
     header["policy/weight"] = header.pop("policy/kernel")
 
@@ -223,11 +274,11 @@ def test_what_is_no_policy_is_refused_in_one_line(kind: str, exported, tmp_path,
 )
 def test_a_mistake_is_answered_in_one_line(main, flags, message, exported, capsys, monkeypatch):
     run, path = exported
-    monkeypatch.setattr(policies, "TRAINED", path.parent / "package")
+    monkeypatch.setattr(policy_files, "TRAINED", path.parent / "package")
     names = {"RUN": str(run.directory), "POLICY": str(path)}
     assert main([names.get(word, word) for word in flags.split()]) == 2
     refused_in_one_line(capsys, message)
-    assert not policies.names()
+    assert not policy_files.names()
 
 
 def refused_in_one_line(capsys, message: str) -> None:
@@ -248,7 +299,7 @@ def refused_in_one_line(capsys, message: str) -> None:
 def test_what_cannot_be_kept_is_not_exported(place, name, value, message, exported, monkeypatch):
     run, path = exported
     package = path.parent / "refused"
-    monkeypatch.setattr(policies, "TRAINED", package)
+    monkeypatch.setattr(policy_files, "TRAINED", package)
     monkeypatch.setattr(place, name, value)
     with pytest.raises(UsageError, match=message):
         policies.export(run.directory, "a", run.seeds[0])
@@ -257,7 +308,7 @@ def test_what_cannot_be_kept_is_not_exported(place, name, value, message, export
 
 def test_names_are_found_in_the_package(exported, tmp_path, monkeypatch, capsys):
     run, _ = exported
-    monkeypatch.setattr(policies, "TRAINED", tmp_path)
+    monkeypatch.setattr(policy_files, "TRAINED", tmp_path)
     policies.export(run.directory, "tiny-5x6", run.seeds[-1])
     assert policies.load("tiny-5x6").config.env == run.config.env
     assert policies.main(["list"]) == 0
@@ -265,12 +316,12 @@ def test_names_are_found_in_the_package(exported, tmp_path, monkeypatch, capsys)
     assert "7.25" in listed
 
 
-@pytest.mark.parametrize("name", policies.names())
+@pytest.mark.parametrize("name", policy_files.names())
 def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
     run = policies.as_run(name)
     obs = jnp.zeros(snake.make_player(run.config)[0].observation_space().shape)
     action, _, _ = snake.make_player(run.config)[2].act(run.agents[0], (), obs, jax.random.key(0))
     assert 0 <= int(action) < 3
-    card = policies.file_of(name).with_suffix(".md").read_text()
+    card = policy_files.file_of(name).with_suffix(".md").read_text()
     assert f"# {name}\n" in card
     assert f"train.render --policy {name}" in card
