@@ -1,9 +1,19 @@
 """What a run shows while it goes on."""
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 SILENCE = 10.0
 """Seconds between two lines where there is no terminal to draw a bar in."""
@@ -74,6 +84,34 @@ class Display:
         if done <= 0:
             return ""
         return f"{clock((time.monotonic() - self._began) * max(0.0, 1 - fraction) / done)} left"
+
+
+@contextmanager
+def busy(doing: str, console: Console | None = None) -> Iterator[None]:
+    """Says on stderr what is done, and for how long already, while a call tells nothing of itself.
+
+    A clock on a terminal; elsewhere a plain line now and then.
+    """
+    console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+    if console.is_terminal:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True) as bar:
+            bar.add_task(doing, total=None)
+            yield
+        return
+    over, began = threading.Event(), time.monotonic()
+
+    def speak() -> None:
+        while not over.wait(SILENCE):
+            console.print(f"{doing}, {clock(time.monotonic() - began)}", markup=False)
+
+    speaker = threading.Thread(target=speak, daemon=True)
+    speaker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        speaker.join()
 
 
 def clock(seconds: float) -> str:

@@ -15,6 +15,7 @@ from jaxrl.evaluate import Episodes
 from jaxrl.loop import TrainState
 from jaxrl.types import AgentState
 from train.programs import keys_of
+from train.progress import busy
 from train.records import finite_or_null, write_whole
 from train.settings import Config, Evaluation, Training
 
@@ -65,10 +66,11 @@ def play(
     keys: list[jax.Array],
 ) -> Played:
     """Compiles `episodes_of` once and plays its games with each agent."""
-    started = time.perf_counter()
-    compiled = jax.jit(episodes_of).lower(agents[0], keys[0]).compile()
-    ready = time.perf_counter()
-    episodes = [jax.device_get(compiled(*pair)) for pair in zip(agents, keys, strict=True)]
+    with busy("playing games to the end"):
+        started = time.perf_counter()
+        compiled = jax.jit(episodes_of).lower(agents[0], keys[0]).compile()
+        ready = time.perf_counter()
+        episodes = [jax.device_get(compiled(*pair)) for pair in zip(agents, keys, strict=True)]
     return Played(episodes, ready - started, time.perf_counter() - ready)
 
 

@@ -28,6 +28,7 @@ from train import (
     settings,
     snake_evaluation,
 )
+from train.progress import busy
 from train.run import Result, run
 from train.snake_config import (
     PRESETS,
@@ -115,9 +116,10 @@ def draw_film(
 ) -> Path:
     """Writes `best_game.gif`: the game with the most food of those that `key` has led to."""
     path = directory / "best_game.gif"
-    film = best_game(config, agent_state, key, episodes)
     board = Board(config.env.rows, config.env.cols)
-    drawing.film(board, film.states, path, ending=film.ending)
+    with busy("filming the best game"):
+        film = best_game(config, agent_state, key, episodes)
+        drawing.film(board, film.states, path, ending=film.ending)
     return path
 
 

@@ -18,6 +18,7 @@ LONGER_SIDE, NARROWEST = 400, 280  # pixels: of the board, and of the caption ab
 STRIP, MARGIN = 38, 8  # pixels above the board and around it
 SMOOTH, BANDED = 64, 9  # colours along the body: in a picture; in a film, of whose size they decide
 GIF_COLOURS = 96
+MOST_FRAMES = 2_000  # of a film, 100 seconds of it
 HOLD = 2.0  # seconds that a film shows its last position
 CHUNK = 256  # positions whose bodies are followed at once
 
@@ -59,7 +60,8 @@ def film(
 ) -> None:
     """Writes the GIF of a game: `states` are NumPy arrays `[S, ...]`, the first axis being time.
 
-    `captions` are S strings, one for each position, or none. `ending`, one of `LOOKS`, is how the
+    Longer games are shown in `MOST_FRAMES` positions, evenly spread. `captions` are S strings, one
+    for each position, or none. `ending`, one of `LOOKS`, is how the
     last position looks; by default, a head that did not move in the last step has crashed.
     """
     write_film(path, _Game(board, states, ending), fps, captions)
@@ -84,7 +86,7 @@ def write_film(path: str | Path, game: Pictures, fps: float, captions: Sequence[
     palette.putpalette(colours.tobytes())
 
     def frames() -> Iterator[tuple[np.ndarray, float]]:
-        for i in range(game.count):
+        for i in _spread(game.count, min(game.count, MOST_FRAMES)):
             picture = game.picture(i, captions[i] if captions else "", BANDED)
             indices = picture.quantize(palette=palette, dither=Image.Dither.NONE)
             yield np.asarray(indices), 1 / fps if i < game.count - 1 else HOLD

@@ -159,6 +159,20 @@ def test_a_film_of_a_long_snake_is_small(tmp_path):
     assert (whole - first) / (len(states.time) - 1) < 3000  # 3 MB for 1,000 steps
 
 
+def test_a_film_of_a_long_game_hurries_to_its_end(tmp_path, monkeypatch):
+    board, path = Board(5, 8), covering_path(5, 8, random.Random(5))[:20]
+    states = slide(board, path, 6)
+    drawing.film(board, states, tmp_path / "whole.gif")
+    monkeypatch.setattr(drawing, "MOST_FRAMES", 4)
+    drawing.film(board, states, tmp_path / "hurried.gif")
+    (whole, _), (hurried, seconds) = (
+        frames_of(tmp_path / f"{x}.gif") for x in ("whole", "hurried")
+    )
+    assert seconds == pytest.approx([0.05] * 3 + [2.0])
+    for frame, place in zip(hurried, (0, 5, 10, 15), strict=True):
+        np.testing.assert_array_equal(frame, whole[place])
+
+
 def test_long_games_are_followed_in_chunks(monkeypatch):
     board, path = Board(4, 5), covering_path(4, 5, random.Random(7))[:14]
     states = slide(board, path, 5)
