@@ -91,7 +91,8 @@ class PPO(Config):
 
     agent: ppo.Config = ppo.Config(discount=0.995)
     anneal_steps: int | None = None
-    """Steps over which learning rate and entropy weight fall; None: the budget; 0: never."""
+    """Steps over which learning rate and entropy weight fall, and the discount moves to its final
+    value; None: the budget; 0: never."""
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,15 @@ class Config:
     learning_rate: float = 1e-3
     """Step size of Adam at the start."""
     anneal_updates: float = float("inf")
-    """Updates over which learning rate and entropy weight fall linearly to zero; inf: never."""
+    """Updates over which learning rate and entropy weight fall linearly to zero, and the discount
+    moves from `discount` to `final_discount`; inf: never."""
     final_rate: float = 0.0
     """Least step size of Adam, which is left once the learning rate has fallen below it."""
     discount: float = 0.99
     """γ, per environment step."""
+    final_discount: float | None = None
+    """γ at the end; the horizon 1 / (1 - γ) grows by the same factor in each update on the way to
+    it, so that an agent first learns what is near (cf. Berner et al. 2019). None: it stays."""
     gae_lambda: float = 0.95
     """λ of the advantage estimates."""
     clip: float = 0.2
@@ -101,13 +105,8 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         return action, memory, Extras(policy.log_prob(action), value)
 
     def update(state: State, rollout: Transition, key: jax.Array):
-        left = jnp.clip(1.0 - state.updates / config.anneal_updates, 0.0, 1.0)
-        now = replace(
-            config,
-            learning_rate=jnp.maximum(left * config.learning_rate, config.final_rate),
-            entropy_weight=left * config.entropy_weight,
-        )
-        batch = make_batch(network, state.params, rollout, config)
+        now = annealed(config, state.updates)
+        batch = make_batch(network, state.params, rollout, now)
 
         def minibatch(learning, picked):
             return jax.lax.cond(learning.stopped, skip, learn, learning, picked)
@@ -130,6 +129,20 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         return State(learnt.params, learnt.optimiser, state.updates + 1), metrics
 
     return Agent(init, lambda: (), act, update)
+
+
+def annealed(config: Config, updates: jax.Array) -> Config:
+    """What to learn with after so many updates."""
+    left = jnp.clip(1.0 - updates / config.anneal_updates, 0.0, 1.0)
+    discount = config.discount
+    if config.final_discount is not None:
+        discount = 1.0 - (1.0 - discount) ** left * (1.0 - config.final_discount) ** (1.0 - left)
+    return replace(
+        config,
+        learning_rate=jnp.maximum(left * config.learning_rate, config.final_rate),
+        entropy_weight=left * config.entropy_weight,
+        discount=discount,
+    )
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:

@@ -160,8 +160,7 @@ def test_advantages_are_standardised_within_each_minibatch(key):
     )
 
 
-def rollout_of(agent, state, key, steps=6, envs=4):
-    env = toy.ActionReward()
+def rollout_of(agent, state, key, steps=6, envs=4, env: Any = toy.ActionReward()):
     made = loop.make_loop(env, (), agent, loop.Config(envs, steps))
     started = made.init(key)._replace(agent=state)
     _, (rollout, _) = jax.lax.scan(
@@ -209,6 +208,28 @@ def test_learning_rate_and_entropy_weight_fall_to_zero(key):
         rates.append(float(metrics["learning_rate"]))
     np.testing.assert_allclose(rates, [0.1, 0.075, 0.05, 0.025, 0.0], atol=1e-7)
     chex.assert_trees_all_equal(before, state.params)
+
+
+@pytest.mark.parametrize(
+    ("updates", "horizon"), [(0, 10.0), (2, 1000.0**0.5), (4, 100.0), (9, 100.0)]
+)
+def test_the_horizon_grows_by_one_factor_per_update(updates, horizon):
+    """From 10 steps to 100 within four updates; each learns as if its discount were a constant."""
+
+    @jax.jit
+    def learn(config):
+        keys = jax.random.split(jax.random.key(0), 3)
+        agent = ppo.make(ActorCritic(MLP((8,)), 2), config)
+        state = agent.init(keys[0], jnp.ones(1))._replace(updates=jnp.int32(updates))
+        rollout = rollout_of(agent, state, keys[1], env=toy.TruncatedStream())
+        return agent.update(state, rollout, keys[2])
+
+    config = ppo.Config(minibatches=1, epochs=1)
+    grown = replace(config, discount=0.9, final_discount=0.99, anneal_updates=4.0)
+    value_loss = lambda config: float(learn(config)[1]["value_loss"])
+    found = value_loss(grown)
+    assert found == pytest.approx(value_loss(replace(config, discount=1 - 1 / horizon)), rel=1e-4)
+    assert found != pytest.approx(value_loss(replace(config, discount=1 - 2 / horizon)), rel=1e-3)
 
 
 def test_minibatches_must_divide_the_rollout(key):
