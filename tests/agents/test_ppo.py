@@ -160,7 +160,8 @@ def test_advantages_are_standardised_within_each_minibatch(key):
     )
 
 
-def rollout_of(agent, state, key, steps=6, envs=4, env: Any = toy.ActionReward()):
+def rollout_of(agent, state, key, steps=6, envs=4, env: Any = None):
+    env = env or toy.ActionReward()
     made = loop.make_loop(env, (), agent, loop.Config(envs, steps))
     started = made.init(key)._replace(agent=state)
     _, (rollout, _) = jax.lax.scan(
