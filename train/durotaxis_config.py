@@ -174,6 +174,7 @@ def check(config: Config) -> None:
     for name in ("learning_rate", "clip", "max_grad_norm"):
         checks.number(f"agent.{name}", getattr(config.agent, name), above=0.0)
     checks.number("agent.discount", config.agent.discount, least=0.0, below=1.0 + 1e-9)
+    checks.number("agent.final_discount", config.agent.final_discount, least=0.0, below=1.0)
     for name in ("num_envs", "num_steps"):
         checks.number(f"loop.{name}", getattr(config.loop, name), least=1)
     for name in ("width", "layers", "heads"):

@@ -99,6 +99,8 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
         (["--loop.num_envs=10", "--loop.num_steps=3"], "30 transitions cannot be split into 8"),
         (["--agent.learning_rate=nan"], "agent.learning_rate is nan, expected a number above 0"),
         (["--agent.learning_rate=-1e-3"], "agent.learning_rate is -0.001"),
+        (["dqn", "--agent.discount=1.1"], "agent.discount is 1.1, expected a number at least 0.0"),
+        (["--agent.final_discount=1"], "agent.final_discount is 1.0, expected a number at least"),
         (["--loop.num_envs=0"], "loop.num_envs is 0, expected a number at least 1"),
         (["dqn", "--agent.batch_size=0"], "batch_size is 0"),
         (["--resume=/nowhere"], "/nowhere is not a run directory"),
