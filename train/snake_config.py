@@ -258,7 +258,7 @@ PRESETS: dict[str, AnyConfig] = {
             rewards=replace(REWARDS, win=10.0),
             mirror=True,
         ),
-        agent=ppo.Config(discount=0.998),
+        agent=ppo.Config(discount=0.995, final_discount=0.9995),
         run=settings.PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000),
     ),
 }
