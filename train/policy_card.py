@@ -36,8 +36,9 @@ python -m train.evaluate --policy {name}    # its score in a thousand games
 ## Limits
 
 It plays as well as this card says only in the game above: of other boards and rules nothing is
-promised but what a table here tells. It takes the best action that it knows and does not explore,
-and it cannot be trained further, for what it learned with is not kept.
+promised but what a table here tells. It takes the best action that it knows and does not explore.
+What it learned with is not kept: `--run.policy` begins a new training with its parameters, and does
+not go on with the old one.
 
 ## Licence
 
