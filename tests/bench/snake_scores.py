@@ -169,7 +169,8 @@ def write_table(rows: list[dict[str, Any]]) -> None:
         f"{row['cpu']}, {row['cores']} cores, Python {row['python']}, JAX {row['versions']['jax']}"
         for row in rows
     }
-    days = sorted({row["date"][:10] for row in rows})
+    dates = [row["date"][:10] for row in rows]
+    days = " to ".join(sorted({min(dates), max(dates)}))
     head = (
         "# Snake, classic rules, 10×10: every algorithm\n\n"
         "Food eaten (97 at most), games cut after 1,000 steps: "
@@ -178,7 +179,7 @@ def write_table(rows: list[dict[str, Any]]) -> None:
         "bootstrap interval; sampled: the same as the agent explores. How greedy games end: "
         "entrapped (no move would have saved it, judged before the move), at a wall, at itself, "
         "cut by the clock. Published: one run, the last 100 games of 3,000 in training.\n\n"
-        f"On {'; '.join(sorted(machines))}; {days[0]} to {days[-1]}.\n"
+        f"On {'; '.join(sorted(machines))}; {days}.\n"
     )
     budgets = [x for x in ("episodes", "steps") if any(row["budget"] == x for row in rows)]
     parts = [table(rows, budget) for budget in budgets]
