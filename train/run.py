@@ -55,7 +55,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         refuse_other_config(training, config, name)
     started = time.perf_counter()
     traced = trace(training, settings)
-    policy = policy_for(settings, name, traced)
+    policy = policy_for(training, settings, name)
     directory = Path(settings.resume or records.create(settings.directory, name))
     with records.MetricsFile(directory) as record, Display(name) as display:
         records.write_config(directory, name, preset, config)
@@ -97,9 +97,7 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
         )
 
 
-def policy_for(
-    settings: Config, name: str, traced: programs.Traced
-) -> dict[str, np.ndarray] | None:
+def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.ndarray] | None:
     """The parameters that a new run begins with, if they are not random.
 
     Raises UsageError unless the policy is of this entry point and has the same network.
@@ -111,12 +109,8 @@ def policy_for(
     trained_by = policy_files.read_metadata(path)["entry_point"]
     if trained_by != name:
         raise UsageError(f"{path} is a policy of {trained_by}, not of {name}")
-    per_seed = slice(1 if settings.num_seeds > 1 else 0, None)
-    like = {
-        name: jax.ShapeDtypeStruct(x.shape[per_seed], x.dtype)
-        for name, x in policy_files.parameters(traced.like.agent).items()
-    }
-    return policy_files.read_arrays(path, like)
+    agent = jax.eval_shape(training.init, jax.random.key(0)).agent
+    return policy_files.read_arrays(path, policy_files.parameters(agent))
 
 
 def trace(training: Training, settings: Config) -> programs.Traced:

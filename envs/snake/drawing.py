@@ -61,8 +61,8 @@ def film(
     """Writes the GIF of a game: `states` are NumPy arrays `[S, ...]`, the first axis being time.
 
     Longer games are shown in `MOST_FRAMES` positions, evenly spread. `captions` are S strings, one
-    for each position, or none. `ending`, one of `LOOKS`, is how the
-    last position looks; by default, a head that did not move in the last step has crashed.
+    for each position, or none. `ending`, one of `LOOKS`, is how the last position looks; by
+    default, a head that did not move in the last step has crashed.
     """
     write_film(path, _Game(board, states, ending), fps, captions)
 
