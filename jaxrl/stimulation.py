@@ -245,10 +245,9 @@ def check(config: Config) -> None:
             )
     planning.check(config.planner)
     horizon = config.planner.horizon
-    for name in ("hold_steps", "lookahead", "every", "replan_steps"):
-        checks.number(f"policy {name}", getattr(config, name), least=1)
-    checks.number("policy strength", config.strength, least=0.0)
-    checks.number("policy action_cost", config.action_cost, least=0.0)
+    steps = ("hold_steps", "lookahead", "every", "replan_steps")
+    checks.fields("policy ", config, *steps, least=1)
+    checks.fields("policy ", config, "strength", "action_cost", least=0.0)
     if config.kind != "planned":
         return
     if isinstance(config.replan_steps, int) and config.replan_steps > horizon:

@@ -126,8 +126,7 @@ def learning_config(config: Config) -> allo.Config:
 def check(config: Config) -> None:
     """Refuses what would only show after compilation, or never."""
     allo.check_config(config.agent)
-    for name in ("transitions", "walk_steps"):
-        checks.number(f"env.{name}", getattr(config.env, name), least=1)
+    checks.fields("env.", config.env, "transitions", "walk_steps", least=1)
     for width in config.network.hidden or (0,):
         checks.number("a width of network.hidden", width, least=1)
     checks.number("network.frequencies", config.network.frequencies, least=1)

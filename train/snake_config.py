@@ -122,12 +122,7 @@ AnyConfig = PPO | PQN | DQN
 
 def check(config: AnyConfig) -> None:
     """Refuses what would only show after compilation, or never."""
-    checks.number("agent.learning_rate", config.agent.learning_rate, above=0.0)
-    checks.number("agent.discount", config.agent.discount, least=0.0, below=1.0 + 1e-9)
-    if isinstance(config, PPO):
-        checks.number("agent.final_discount", config.agent.final_discount, least=0.0, below=1.0)
-    for name in ("num_envs", "num_steps"):
-        checks.number(f"loop.{name}", getattr(config.loop, name), least=1)
+    checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
     checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
     network = config.network
     if network.mask and not (isinstance(config, PPO) and config.env.actions == "relative"):

@@ -92,12 +92,7 @@ class Duel(TwoSnake):
 
 def check(config: Config) -> None:
     """Refuses what would only show after compilation, or never."""
-    for name in ("learning_rate", "clip", "max_grad_norm"):
-        checks.number(f"agent.{name}", getattr(config.agent, name), above=0.0)
-    checks.number("agent.discount", config.agent.discount, least=0.0, below=1.0 + 1e-9)
-    checks.number("agent.final_discount", config.agent.final_discount, least=0.0, below=1.0)
-    for name in ("num_envs", "num_steps"):
-        checks.number(f"loop.{name}", getattr(config.loop, name), least=1)
+    checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
     checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
     checks.number("rivals.snapshot_updates", config.rivals.snapshot_updates, least=1)
     check_curriculum(config.curriculum)

@@ -156,7 +156,7 @@ def check(curriculum: Curriculum) -> None:
     for name, stage in stages.items():
         where = f"curriculum.{name}"
         checks.number(f"{where}.target", stage.target, least=1)
-        checks.number(f"{where}.share", stage.share, above=0.0, below=1.0 + 1e-9)
+        checks.number(f"{where}.share", stage.share, above=0.0, most=1.0)
         checks.number(f"{where}.won", stage.won, least=0.0)
         for field in fields(Weights):
             weight = getattr(stage.opponents, field.name)

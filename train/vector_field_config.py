@@ -143,8 +143,8 @@ def check(config: Config) -> None:
             raise ValueError(
                 f"{what} are {', '.join(names) or 'none'}; give at least one, each once"
             )
-    for name in ("authority", "dt", "process_noise", "observation_noise", "bin_width"):
-        checks.number(f"env.{name}", getattr(config.env, name), above=0.0)
+    amounts = ("authority", "dt", "process_noise", "observation_noise", "bin_width")
+    checks.fields("env.", config.env, *amounts, above=0.0)
     checks.number("box", config.box, above=0.0)
     for name in config.policies:
         policy(config, name)

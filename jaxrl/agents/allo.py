@@ -393,11 +393,9 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 
 def check_config(config: Config, num_states: int = 0) -> None:
     """Raises unless the sizes fit together and, on S numbered states, fit S."""
-    least = {"num_features": 1, "spare_features": 0, "batch_size": 1, "capacity": 1}
-    least |= {"steps_per_update": 1, "turn_every": 0, "turn_pairs": 1}
-    least |= {"gradient_steps": 1, "fall_steps": 1}
-    for name, bound in least.items():
-        checks.number(f"allo {name}", getattr(config, name), least=bound)
+    sizes = ("num_features", "batch_size", "capacity", "steps_per_update", "turn_pairs")
+    checks.fields("allo ", config, *sizes, "gradient_steps", "fall_steps", least=1)
+    checks.fields("allo ", config, "spare_features", "turn_every", least=0)
     if config.turn_every and config.steps_per_update % config.turn_every:
         raise ValueError(
             f"{config.steps_per_update} steps_per_update cannot be cut into stretches of "
@@ -414,10 +412,9 @@ def check_config(config: Config, num_states: int = 0) -> None:
             f"eigenvectors than states, ask for {num_states} or fewer"
         )
     checks.number("allo discount", config.discount, least=0.0, below=1.0)
-    for name in ("learning_rate", "graph_weight", "found_within"):
-        checks.number(f"allo {name}", getattr(config, name), above=0.0)
-    for name in ("dual_step", "dual_limit", "barrier_start", "barrier_step", "barrier_limit"):
-        checks.number(f"allo {name}", getattr(config, name), least=0.0)
+    checks.fields("allo ", config, "learning_rate", "graph_weight", "found_within", above=0.0)
+    weights = ("dual_step", "dual_limit", "barrier_start", "barrier_step", "barrier_limit")
+    checks.fields("allo ", config, *weights, least=0.0)
     checks.number("allo dual_start", config.dual_start)
     start, limit = config.barrier_start, config.barrier_limit
     if isinstance(start, int | float) and isinstance(limit, int | float) and start > limit:

@@ -113,7 +113,8 @@ def make(network: Any, config: Config, greedy: bool = False, num_envs: int = 1) 
       greedy: whether `act` always takes the best action, by the mean weights of a noisy network.
       num_envs: N of the rollouts to come; the replay has a column for each.
 
-    Raises ValueError for sizes below 1, and in `init` for a network that does not suit.
+    Raises ValueError for numbers that nothing can be learned with, and in `init` for a network that
+    does not suit.
     """
     check_config(config)
     capacity = max(replay.rows_for(config.capacity, num_envs), config.n_step)
@@ -344,10 +345,13 @@ def example_transition(obs: PyTree) -> Transition:
 
 
 def check_config(config: Config) -> None:
-    """Raises unless every size is at least 1 and the support, where known, is not empty."""
-    for name in ("batch_size", "updates_per_rollout", "capacity", "n_step"):
-        if (size := getattr(config, name)) < 1:
-            raise ValueError(f"dqn {name} is {size}, expected at least 1: raise it")
+    """Raises unless every number is within its bounds and the support, where known, not empty."""
+    sizes = ("batch_size", "updates_per_rollout", "capacity", "n_step", "target_period")
+    checks.fields("dqn ", config, *sizes, least=1)
+    checks.fields("dqn ", config, "learning_rate", "huber_delta", "max_grad_norm", above=0.0)
+    shares = ("discount", "epsilon_start", "epsilon_end", "importance_start")
+    checks.fields("dqn ", config, *shares, least=0.0, most=1.0)
+    checks.number("dqn priority_exponent", config.priority_exponent, least=0.0)
     checks.number("dqn value_low", config.value_low)
     if isinstance(config.value_low, int | float):
         checks.number("dqn value_high", config.value_high, above=config.value_low)

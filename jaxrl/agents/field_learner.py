@@ -258,8 +258,6 @@ def look_ahead(config: Config, world: World, state: State) -> Outlook:
 def check(config: Config, world: World) -> None:
     """Raises ValueError for what does not fit together."""
     stimulation.check(config.policy)
-    checks.number("prior_speed", config.prior_speed, above=0.0)
-    checks.number("process_noise", config.process_noise, above=0.0)
-    checks.number("first_variance", config.first_variance, above=0.0)
+    checks.fields("", config, "prior_speed", "process_noise", "first_variance", above=0.0)
     if world.family is not None and not world.family_start:
         raise ValueError("a family of fields needs the parameters that are expected: family_start")

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import minibatches, returns
+from jaxrl import checks, minibatches, returns
 from jaxrl.types import Agent, PyTree, Transition
 
 
@@ -88,8 +88,10 @@ class Batch(NamedTuple):
 def make(network: Any, config: Config, greedy: bool = False) -> Agent:
     """A PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
-    Raises ValueError, when traced, if `minibatches` does not divide the rollout's transitions.
+    Raises ValueError for numbers that nothing can be learned with and, when traced, if
+    `minibatches` does not divide the rollout's transitions.
     """
+    check_config(config)
     optimiser = optax.chain(
         optax.clip_by_global_norm(config.max_grad_norm),
         optax.scale_by_adam(eps=config.adam_epsilon),
@@ -129,6 +131,15 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         return State(learnt.params, learnt.optimiser, state.updates + 1), metrics
 
     return Agent(init, lambda: (), act, update)
+
+
+def check_config(config: Config) -> None:
+    """Raises unless every number is within its bounds."""
+    checks.fields("ppo ", config, "epochs", "minibatches", least=1)
+    checks.fields("ppo ", config, "learning_rate", "clip", "max_grad_norm", above=0.0)
+    checks.fields("ppo ", config, "discount", "gae_lambda", least=0.0, most=1.0)
+    checks.number("ppo final_discount", config.final_discount, least=0.0, below=1.0)
+    checks.fields("ppo ", config, "final_rate", "value_weight", "entropy_weight", least=0.0)
 
 
 def annealed(config: Config, updates: jax.Array) -> Config:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, minibatches, returns
+from jaxrl import action_values, checks, minibatches, returns
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -66,9 +66,10 @@ class Batch(NamedTuple):
 def make(network: Any, config: Config, greedy: bool = False) -> Agent:
     """A PQN agent for `network.apply(params, obs [..., D]) -> q [..., A]`.
 
-    `greedy` always takes the best action. Raises ValueError, when traced, if `minibatches` does not
-    divide the rollout's transitions.
+    `greedy` always takes the best action. Raises ValueError for numbers that nothing can be learned
+    with and, when traced, if `minibatches` does not divide the rollout's transitions.
     """
+    check_config(config)
     optimiser = optax.chain(
         optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
         optax.scale_by_radam(),
@@ -108,6 +109,14 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         return State(params, optimiser_state, state.updates + 1), metrics
 
     return Agent(init, lambda: (), act, update)
+
+
+def check_config(config: Config) -> None:
+    """Raises unless every number is within its bounds."""
+    checks.fields("pqn ", config, "epochs", "minibatches", least=1)
+    checks.fields("pqn ", config, "learning_rate", "max_grad_norm", above=0.0)
+    shares = ("discount", "lambda_", "epsilon_start", "epsilon_end")
+    checks.fields("pqn ", config, *shares, least=0.0, most=1.0)
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:

@@ -412,13 +412,11 @@ def check(config: Config) -> None:
     sequence_elbo.beta_schedule(config.schedule, config.beta, config.warmup, config.period)
     if config.state not in ("carry", "window", "predict"):
         raise ValueError(f"state {config.state!r} is unknown: use carry, window or predict")
-    for name in ("samples", "k_steps"):
-        checks.number(f"elbo.{name}", getattr(config.elbo, name), least=1)
-    least = {"window": 2, "older_windows": 0, "gradient_steps": 1}
-    for name, bound in {**least, "recount_steps": 1, "recount_over": 1}.items():
-        checks.number(name, getattr(config, name), least=bound)
-    for name in ("learning_rate", "max_norm", "prior_speed", "noise"):
-        checks.number(name, getattr(config, name), above=0.0)
+    checks.fields("elbo.", config.elbo, "samples", "k_steps", least=1)
+    checks.number("window", config.window, least=2)
+    checks.number("older_windows", config.older_windows, least=0)
+    checks.fields("", config, "gradient_steps", "recount_steps", "recount_over", least=1)
+    checks.fields("", config, "learning_rate", "max_norm", "prior_speed", "noise", above=0.0)
     if config.window <= config.elbo.k_steps:
         raise ValueError(
             f"window is {config.window}, expected more than elbo.k_steps={config.elbo.k_steps}: "

@@ -211,26 +211,44 @@ def test_learning_rate_and_entropy_weight_fall_to_zero(key):
     chex.assert_trees_all_equal(before, state.params)
 
 
-@pytest.mark.parametrize(
-    ("updates", "horizon"), [(0, 10.0), (2, 1000.0**0.5), (4, 100.0), (9, 100.0)]
-)
-def test_the_horizon_grows_by_one_factor_per_update(updates, horizon):
+def test_the_horizon_grows_by_one_factor_per_update():
     """From 10 steps to 100 within four updates; each learns as if its discount were a constant."""
 
     @jax.jit
-    def learn(config):
+    def value_loss(config, updates):
         keys = jax.random.split(jax.random.key(0), 3)
         agent = ppo.make(ActorCritic(MLP((8,)), 2), config)
-        state = agent.init(keys[0], jnp.ones(1))._replace(updates=jnp.int32(updates))
+        state = agent.init(keys[0], jnp.ones(1))._replace(updates=updates)
         rollout = rollout_of(agent, state, keys[1], env=toy.TruncatedStream())
-        return agent.update(state, rollout, keys[2])
+        return agent.update(state, rollout, keys[2])[1]["value_loss"]
 
     config = ppo.Config(minibatches=1, epochs=1)
     grown = replace(config, discount=0.9, final_discount=0.99, anneal_updates=4.0)
-    value_loss = lambda config: float(learn(config)[1]["value_loss"])
-    found = value_loss(grown)
-    assert found == pytest.approx(value_loss(replace(config, discount=1 - 1 / horizon)), rel=1e-4)
-    assert found != pytest.approx(value_loss(replace(config, discount=1 - 2 / horizon)), rel=1e-3)
+    for updates, horizon in [(0, 10.0), (2, 1000.0**0.5), (4, 100.0), (9, 100.0)]:
+        found = float(value_loss(grown, updates))
+        constant, shorter = (
+            float(value_loss(replace(config, discount=1 - x / horizon), updates)) for x in (1, 2)
+        )
+        assert found == pytest.approx(constant, rel=1e-4)
+        assert found != pytest.approx(shorter, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"minibatches": 0}, "ppo minibatches is 0, expected a number at least 1"),
+        ({"clip": 0.0}, "ppo clip is 0.0, expected a number above 0.0"),
+        (
+            {"gae_lambda": 1.1},
+            "ppo gae_lambda is 1.1, expected a number at least 0.0 and at most 1",
+        ),
+        ({"final_discount": 1.0}, "ppo final_discount is 1.0, .* below 1.0"),
+        ({"entropy_weight": -0.1}, "ppo entropy_weight is -0.1, expected a number at least 0.0"),
+    ],
+)
+def test_numbers_that_nothing_can_be_learned_with_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        ppo.make(ActorCritic(MLP((8,)), 2), ppo.Config(**wrong))
 
 
 def test_minibatches_must_divide_the_rollout(key):

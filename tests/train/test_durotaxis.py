@@ -125,7 +125,7 @@ def test_a_mean_takes_the_place_of_messages():
         ("--env.field-file=missing.npy", "missing.npy is not an .npy file"),
         ("--env.field-file=flat.npy", "flat.npy holds no table of numbers"),
         ("--env.field-file=words.npy", "words.npy is not an .npy file"),
-        ("--agent.learning-rate=nan", "agent.learning_rate is nan, expected a number above 0"),
+        ("--agent.learning-rate=nan", "ppo learning_rate is nan, expected a number above 0"),
         ("--network.width=0", "network.width is 0, expected a number at least 1"),
         ("--curriculum.first-width=5", "curriculum.first_width is 5.0, expected a number at least"),
         ("--agent.minibatches=7", "cannot be split into 7 equal minibatches"),

@@ -302,7 +302,7 @@ def test_a_game_to_learn_from_ends_with_the_learner():
         ("direct --curriculum.pool.opponents.rival=0", "curriculum.pool.opponents are all 0"),
         ("--rivals.pool-size=0", "pool_size is 0; expected at least 1 member"),
         ("--rivals.snapshot-updates=0", "rivals.snapshot_updates is 0, expected a number"),
-        ("--agent.learning-rate=nan", "agent.learning_rate is nan, expected a number above 0"),
+        ("--agent.learning-rate=nan", "ppo learning_rate is nan, expected a number above 0"),
         ("steep", "there is no preset steep: choose one of curriculum, direct, greedy"),
     ],
 )
