@@ -1,7 +1,6 @@
-"""DQN: known optimal values, targets by hand, and what is counted in which unit."""
+"""DQN: known optimal values, targets by hand, which transitions it draws and how it acts."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import chex
@@ -16,65 +15,19 @@ from jaxrl import loop, replay
 from jaxrl.agents import dqn
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP
-from jaxrl.types import Transition
 from tests import toy_environments as toys
-
-N, D, A = 4, 3, 2
-
-
-class Table(nn.Module):
-    """One weight per observation and action, where observations are one-hot."""
-
-    num_actions: int = A
-
-    @nn.compact
-    def __call__(self, obs):
-        return nn.Dense(self.num_actions, use_bias=False)(obs)
-
-
-class Mlp(nn.Module):
-    """Small, but not linear."""
-
-    @nn.compact
-    def __call__(self, obs):
-        return nn.Dense(A)(nn.relu(nn.Dense(8)(obs)))
-
-
-def random_rollout(seed: int, length: int = 2, num_envs: int = N) -> Transition:
-    """Steps `[T, N]` with random everything."""
-    random = np.random.default_rng(seed)
-    shape = (length, num_envs)
-    terminated = random.random(shape) < 0.2
-    return Transition(
-        obs=jnp.asarray(random.normal(size=(*shape, D)), jnp.float32),
-        action=jnp.asarray(random.integers(0, A, shape), jnp.int32),
-        reward=jnp.asarray(random.normal(size=shape), jnp.float32),
-        next_obs=jnp.asarray(random.normal(size=(*shape, D)), jnp.float32),
-        terminated=jnp.asarray(terminated),
-        truncated=jnp.asarray(~terminated & (random.random(shape) < 0.2)),
-        extras=(),
-    )
-
-
-def random_batches(seed: int, updates: int, batch: int = 5) -> dqn.Batch:
-    """Minibatches `[M, B]` with random everything."""
-    steps = random_rollout(seed, updates, batch)
-    discount = jnp.where(steps.terminated, 0.0, 0.9)
-    return dqn.Batch(steps.obs, steps.action, steps.reward, discount, steps.next_obs)
-
-
-def init_state(agent, seed: int = 0) -> dqn.State:
-    return jax.jit(agent.init)(jax.random.key(seed), jnp.zeros(D))
-
-
-def arrays(tree) -> list[np.ndarray]:
-    return [np.asarray(x) for x in jax.tree.leaves(tree)]
-
-
-def assert_equal(one, other) -> None:
-    for a, b in zip(arrays(one), arrays(other), strict=True):
-        np.testing.assert_array_equal(a, b)
-
+from tests.agents.dqn_parts import (
+    A,
+    D,
+    N,
+    Table,
+    arrays,
+    assert_equal,
+    init_state,
+    n_step_by_hand,
+    noisy,
+    random_rollout,
+)
 
 # What it learns.
 
@@ -86,10 +39,6 @@ class Case(NamedTuple):
     network: nn.Module
     changes: dict[str, Any]
     tolerance: float
-
-
-def noisy(**arguments) -> QNetwork:
-    return QNetwork(MLP((8,), noisy=True), A, noisy=True, **arguments)
 
 
 NOTHING: dict[str, Any] = {}
@@ -183,19 +132,6 @@ def test_loss_by_hand():
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.1 / 2]])
 
 
-def n_step_by_hand(rows: list[Transition], start: int, env: int, n: int, discount: float):
-    """`(return, factor, next_obs)` as the definition says, one step at a time."""
-    total = 0.0
-    for k in range(n):
-        row = rows[start + k]
-        total += discount**k * float(row.reward[env])
-        if row.terminated[env]:
-            return total, 0.0, row.next_obs[env]
-        if row.truncated[env]:
-            break
-    return total, discount ** (k + 1), row.next_obs[env]
-
-
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_batches_hold_n_step_targets(n):
     config = dqn.Config(n_step=n, updates_per_rollout=3, batch_size=50, discount=0.8)
@@ -238,111 +174,6 @@ def test_clipping_is_by_global_norm():
         jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g / 10, momentum, grads),
         rtol=1e-6,
     )
-
-
-# What is counted, and in which unit.
-
-
-def test_target_network_follows_every_period_of_gradient_updates():
-    """Updates 7, 14 and 21 of 25 copy, whether a rollout has one update or five."""
-    config = dqn.Config(target_period=7)
-    network, key = Mlp(), jax.random.key(0)
-    learner = init_state(dqn.make(network, config)).learner
-    batches = random_batches(0, 25)
-    learn = jax.jit(partial(dqn.learn, network, config))
-
-    target_after = {0: learner.params}
-    for update in range(1, 26):  # the reference: one minibatch at a time
-        one = jax.tree.map(lambda x, m=update: x[m - 1 : m], batches)
-        learner, _ = learn(learner, one, key)
-        if update % 7 == 0:
-            target_after[update] = learner.params
-        assert_equal(learner.target_params, target_after[update - update % 7])
-
-    learner = init_state(dqn.make(network, config)).learner
-    for done in range(5, 26, 5):
-        learner, _ = learn(learner, jax.tree.map(lambda x, m=done: x[m - 5 : m], batches), key)
-        assert int(learner.updates) == done
-        chex.assert_trees_all_close(
-            learner.target_params, target_after[done - done % 7], rtol=1e-5, atol=1e-6
-        )
-
-
-def test_learning_rate_falls_linearly_in_gradient_updates():
-    """As Adam under optax's schedule of four updates; the fifth changes nothing."""
-    config = dqn.Config(learning_rate=0.1, anneal_updates=4.0)
-    network, key = Mlp(), jax.random.key(0)
-    learner = init_state(dqn.make(network, config)).learner
-    reference = optax.chain(
-        optax.clip_by_global_norm(config.max_grad_norm),
-        optax.adam(optax.linear_schedule(0.1, 0.0, 4)),
-    )
-    params, state = learner.params, reference.init(learner.params)
-    step = jax.jit(partial(dqn.gradient_step, network, config))
-
-    @jax.jit
-    def expected_step(learner, params, state, batch):
-        noise = jax.random.split(jax.random.key(0))  # which this network does not have
-        target = dqn.td_target(network.apply, learner, batch, config, noise[0])
-        error = lambda x: dqn.loss(x, network.apply, batch, target, config, noise[1])[0]
-        changes, state = reference.update(jax.grad(error)(params), state, params)
-        return optax.apply_updates(params, changes), state
-
-    batches = random_batches(0, 5)
-    for update in range(5):
-        batch = jax.tree.map(lambda x, m=update: x[m], batches)
-        before = learner.params
-        params, state = expected_step(learner, params, state, batch)
-        learner, _, _ = step(learner, batch, key)
-        chex.assert_trees_all_close(learner.params, params, rtol=1e-4, atol=1e-6)
-    assert_equal(learner.params, before)
-
-
-def test_epsilon_falls_linearly_in_transitions():
-    """6 environments x 2 steps: 12 transitions an update, from 1 to 0.2 over 60."""
-    config = dqn.Config(epsilon_start=1.0, epsilon_end=0.2, epsilon_transitions=60)
-    agent = dqn.make(Mlp(), config, num_envs=6)
-    state = init_state(agent)
-    update = jax.jit(agent.update)
-    epsilons = [float(state.epsilon)]
-    for seed in range(7):
-        state, metrics = update(state, random_rollout(seed, 2, 6), jax.random.key(seed))
-        assert int(state.transitions) == 12 * (seed + 1)
-        epsilons.append(float(metrics["epsilon"]))
-    np.testing.assert_allclose(epsilons, [1.0, 0.84, 0.68, 0.52, 0.36, 0.2, 0.2, 0.2], rtol=1e-6)
-
-
-def test_transitions_rest_at_the_largest_integer():
-    largest = jnp.iinfo(jnp.int32).max
-    assert int(dqn.count(jnp.int32(largest - 5), 3)) == largest - 2
-    assert int(dqn.count(jnp.int32(largest - 5), 30)) == largest
-
-
-def test_learning_starts_with_the_warmup():
-    """8 transitions a rollout, warm-up 16: cold after the first, learning from the second on."""
-    config = dqn.Config(warmup=16, updates_per_rollout=3, batch_size=4, target_period=2)
-    agent = dqn.make(Mlp(), config, num_envs=N)
-    first = init_state(agent)
-    update = jax.jit(agent.update)
-    cold, cold_metrics = update(first, random_rollout(0), jax.random.key(0))
-    assert_equal(cold.learner, first.learner)
-    assert int(cold.replay.size) == 2
-    warm, warm_metrics = update(cold, random_rollout(1), jax.random.key(1))
-    assert (int(cold_metrics["updates"]), int(warm_metrics["updates"])) == (0, 3)
-    assert all(np.any(a != b) for a, b in zip(*map(arrays, (cold, warm)), strict=True) if a.ndim)
-    assert set(warm_metrics) == {"loss", "q", "grad_norm", "epsilon", "updates"}
-    chex.assert_trees_all_equal_shapes_and_dtypes(cold_metrics, warm_metrics)
-    assert warm_metrics["grad_norm"] > 0
-    assert all(np.all(np.isfinite(x)) for x in arrays((cold_metrics, warm_metrics)))
-
-
-def test_learning_waits_for_n_rows():
-    config = dqn.Config(warmup=0, n_step=3, updates_per_rollout=1)
-    agent = dqn.make(Mlp(), config, num_envs=N)
-    state, update = init_state(agent), jax.jit(agent.update)
-    for seed in range(4):
-        state, metrics = update(state, random_rollout(seed, 1), jax.random.key(seed))
-        assert int(metrics["updates"]) == max(0, seed - 1)
 
 
 # Which transitions are learned from.
@@ -395,7 +226,7 @@ def test_a_minibatch_is_drawn_by_the_priorities_the_last_one_wrote():
         warmup=0,
         batch_size=256,
         updates_per_rollout=2,
-        learning_rate=0.0,
+        learning_rate=1e-30,
         discount=0.0,
         priority_exponent=1.0,
         importance_start=0.0,
@@ -447,109 +278,3 @@ def test_noise_explores_unless_greedy():
     exploring, best = act(jax.random.key(0), jax.random.split(jax.random.key(1), 50))
     assert set(exploring.tolist()) == {0, 1}
     assert len(set(best.tolist())) == 1
-
-
-# How it compiles.
-
-
-def tiny_loop(config: dqn.Config, network: nn.Module | None = None) -> loop.Loop:
-    agent = dqn.make(network or Mlp(), config, num_envs=N)
-    env = toys.ActionObservationReward()
-    return loop.make_loop(env, (), agent, loop.Config(num_envs=N, num_steps=2))
-
-
-TINY = dqn.Config(warmup=0, batch_size=4, updates_per_rollout=2, capacity=40)
-
-
-def test_seeds_differ_under_vmap():
-    train = tiny_loop(TINY)
-    keys = jax.random.split(jax.random.key(0), 3)
-    chunk = loop.make_chunk(train.update, 4)
-    state, metrics = jax.jit(jax.vmap(lambda key: chunk(train.init(key))))(keys)
-    assert metrics.agent["loss"].shape == (3, 4)
-    for leaf in arrays((state.agent.learner.params, state.agent.replay.data.obs)):
-        assert not np.array_equal(leaf[0], leaf[1])
-        assert not np.array_equal(leaf[1], leaf[2])
-
-
-def test_one_trace_only():
-    dueling = QNetwork(MLP((8,)), A, dueling=True, streams=(8,))
-    train = tiny_loop(replace(TINY, warmup=16), dueling)
-    chex.clear_trace_counter()
-    update = jax.jit(chex.assert_max_traces(train.update, n=1), donate_argnums=0)
-    state = train.init(jax.random.key(0))  # not jitted, which would part shared buffers
-    for _ in range(3):  # across the warm-up, which lasts two rollouts; with a donated state
-        state, _ = update(state)
-    assert int(state.agent.learner.updates) == 4
-
-
-def test_vmap_over_the_learning_rate_is_a_sweep():
-    def run(learning_rate):
-        agent = dqn.make(Mlp(), replace(TINY, learning_rate=learning_rate), num_envs=N)
-        state = agent.init(jax.random.key(0), jnp.zeros(D))
-        after, _ = agent.update(state, random_rollout(0), jax.random.key(1))
-        return state.learner.params, after.learner.params
-
-    rates = jnp.array([0.0, 1e-3, 1e-1])
-    before, after = jax.jit(jax.vmap(run))(rates)
-    moved = np.stack(
-        [
-            np.sqrt(np.sum((b - a) ** 2, axis=(1, 2)))
-            for b, a in zip(arrays(before), arrays(after), strict=True)
-            if b.ndim == 3
-        ]
-    )
-    assert np.all(moved[:, 0] == 0)
-    assert np.all(moved[:, 1] > 0)
-    assert np.all(moved[:, 2] > 10 * moved[:, 1])
-    _, alone = jax.jit(run)(rates[1])
-    chex.assert_trees_all_close(jax.tree.map(lambda x: x[1], after), alone, rtol=1e-4, atol=1e-6)
-
-
-def test_every_number_may_be_traced():
-    """A number on which Python branched could not be swept."""
-    numbers, structure = jax.tree.flatten(TINY)
-
-    def run(numbers):
-        train = tiny_loop(jax.tree.unflatten(structure, numbers))
-        return train.update(train.init(jax.random.key(0)))
-
-    assert len(numbers) == 15
-    jax.eval_shape(run, numbers)
-
-
-@pytest.mark.parametrize("by_priority", [False, True])
-def test_the_replay_is_not_copied(by_priority):
-    """100,000 transitions of 13 floats, updates and all, need a tenth more while they run."""
-    config = dqn.Config(prioritised=by_priority)
-    agent = dqn.make(Mlp(), config, num_envs=250)
-    state = agent.init(jax.random.key(0), jnp.zeros(13))
-    ring = sum(x.nbytes for x in jax.tree.leaves(state.replay))
-    steps = jax.tree.map(lambda x: x[:4], state.replay.data)
-
-    def run(state, steps, key):
-        def body(carry, _):
-            state, key = carry
-            key, update_key = jax.random.split(key)
-            state, metrics = agent.update(state, steps, update_key)
-            return (state, key), metrics
-
-        return jax.lax.scan(body, (state, key), length=3)
-
-    compiled = jax.jit(run, donate_argnums=0).lower(state, steps, jax.random.key(0)).compile()
-    memory = compiled.memory_analysis()
-    assert memory is not None
-    assert memory.alias_size_in_bytes >= ring
-    assert memory.temp_size_in_bytes < 0.1 * ring
-
-
-def test_clear_words_for_what_does_not_fit():
-    with pytest.raises(ValueError, match="dqn n_step is 0, expected a number at least 1"):
-        dqn.make(Mlp(), dqn.Config(n_step=0))
-    with pytest.raises(ValueError, match=r"dqn value_high is -1\.0, expected a number above 1"):
-        dqn.make(Mlp(), dqn.Config(value_low=1.0, value_high=-1.0))
-    with pytest.raises(ValueError, match=r"puts out \[2\] for one .* categorical is True: use"):
-        init_state(dqn.make(Mlp(), dqn.Config(categorical=True)))
-    agent = dqn.make(Mlp(), TINY, num_envs=2)
-    with pytest.raises(ValueError, match="make the replay for 4 environments"):
-        agent.update(init_state(agent), random_rollout(0), jax.random.key(0))
