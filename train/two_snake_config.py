@@ -52,7 +52,7 @@ STATIC = Stage(Weights(static=1.0), won=0.95, share=0.02)
 RANDOM = Stage(Weights(static=0.1, random=1.0), won=0.95, share=0.03)
 GREEDY = Stage(Weights(random=0.1, greedy=1.0), won=0.8, share=0.4)
 FROZEN = Stage(Weights(greedy=0.5, rival=1.0), won=0.75, share=0.15)
-POOL = Stage(Weights(static=0.1, random=0.1, greedy=0.9, defensive=0.4, rival=1.0), share=1.0)
+POOL = Stage(Weights(static=0.3, random=0.1, greedy=0.9, defensive=0.6, rival=1.0), share=1.0)
 
 
 @dataclass(frozen=True)
