@@ -36,6 +36,7 @@ NO_EPSILON = {"epsilon_start": 0.0, "epsilon_end": 0.0}
 
 PLAIN = Network()
 FEW = LoopConfig(num_envs=256, num_steps=8)
+SHORT = LoopConfig(num_envs=64, num_steps=32)  # more updates from ten million steps than the preset
 
 
 def variant(network: Network = PLAIN, **agent: Any) -> DQN:
@@ -53,7 +54,7 @@ ALGORITHMS: dict[str, AnyConfig] = {
     "prioritised": variant(prioritised=True),
     "c51": variant(Network(atoms=51), **DISTRIBUTION),
     "rainbow": PRESETS["rainbow"],
-    "ppo": PRESETS["ppo"],
+    "ppo": replace(PRESETS["ppo"], loop=SHORT),
     "a2c": PRESETS["a2c"],
     "reinforce": PRESETS["reinforce"],
     "pqn": PRESETS["pqn"],
