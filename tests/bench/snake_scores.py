@@ -36,7 +36,7 @@ NO_EPSILON = {"epsilon_start": 0.0, "epsilon_end": 0.0}
 
 PLAIN = Network()
 FEW = LoopConfig(num_envs=256, num_steps=8)
-SHORT = LoopConfig(num_envs=64, num_steps=32)  # more updates from ten million steps than the preset
+SHORT = LoopConfig(num_envs=64, num_steps=32)  # more updates than the presets make of as many steps
 
 
 def variant(network: Network = PLAIN, **agent: Any) -> DQN:
@@ -57,7 +57,7 @@ ALGORITHMS: dict[str, AnyConfig] = {
     "ppo": replace(PRESETS["ppo"], loop=SHORT),
     "a2c": PRESETS["a2c"],
     "reinforce": PRESETS["reinforce"],
-    "pqn": PRESETS["pqn"],
+    "pqn": replace(PRESETS["pqn"], loop=SHORT),
 }
 PUBLISHED = {  # single runs, mean of the last 100 training games
     "features": (16.78, 14.23, 14.87, 16.98, 14.65, None, 16.21, 17.69, 0.24, 0.18, None),
