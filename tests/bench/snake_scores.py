@@ -164,6 +164,15 @@ def table(rows: list[dict[str, Any]], budget: str) -> str:
     return "\n".join(lines)
 
 
+def rollouts() -> str:
+    """Where PPO and PQN differ from their presets, in words."""
+    few, short = (f"{x.num_envs} games by {x.num_steps} steps" for x in (FEW, SHORT))
+    return (
+        f"PPO and PQN learn from {short} at a time, which makes more of ten million than the "
+        f"presets do; for 3,000 games, as published, from {few}, ten times over."
+    )
+
+
 def write_table(rows: list[dict[str, Any]]) -> None:
     """Renders all rows beside this file."""
     machines = {
@@ -179,7 +188,8 @@ def write_table(rows: list[dict[str, Any]]) -> None:
         "IQM: interquartile mean over the seeds of the mean over 1,000 greedy games, with its "
         "bootstrap interval; sampled: the same as the agent explores. How greedy games end: "
         "entrapped (no move would have saved it, judged before the move), at a wall, at itself, "
-        "cut by the clock. Published: one run, the last 100 games of 3,000 in training.\n\n"
+        "cut by the clock. Published: one run, the last 100 games of 3,000 in training. "
+        f"{rollouts()}\n\n"
         f"On {'; '.join(sorted(machines))}; {days}.\n"
     )
     budgets = [x for x in ("episodes", "steps") if any(row["budget"] == x for row in rows)]
