@@ -158,8 +158,7 @@ def check(curriculum: Curriculum) -> None:
         checks.number(f"{where}.target", stage.target, least=1)
         checks.number(f"{where}.share", stage.share, above=0.0, most=1.0)
         checks.number(f"{where}.won", stage.won, least=0.0)
-        for field in fields(Weights):
-            weight = getattr(stage.opponents, field.name)
-            checks.number(f"{where}.opponents.{field.name}", weight, least=0.0)
+        opponents = (field.name for field in fields(Weights))
+        checks.fields(f"{where}.opponents.", stage.opponents, *opponents, least=0.0)
         if not any(weights_of(curriculum, stage)):
             raise ValueError(f"{where}.opponents are all 0: give one of them a weight")

@@ -1,4 +1,4 @@
-"""Networks, random experience and what it is worth: what the tests of DQN share."""
+"""A network, random experience and comparisons: what the tests of DQN share."""
 
 import flax.linen as nn
 import jax
@@ -6,21 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.agents import dqn
-from jaxrl.networks.dueling import QNetwork
-from jaxrl.networks.mlp import MLP
 from jaxrl.types import Transition
 
 N, D, A = 4, 3, 2
-
-
-class Table(nn.Module):
-    """One weight per observation and action, where observations are one-hot."""
-
-    num_actions: int = A
-
-    @nn.compact
-    def __call__(self, obs):
-        return nn.Dense(self.num_actions, use_bias=False)(obs)
 
 
 class Mlp(nn.Module):
@@ -47,13 +35,6 @@ def random_rollout(seed: int, length: int = 2, num_envs: int = N) -> Transition:
     )
 
 
-def random_batches(seed: int, updates: int, batch: int = 5) -> dqn.Batch:
-    """Minibatches `[M, B]` with random everything."""
-    steps = random_rollout(seed, updates, batch)
-    discount = jnp.where(steps.terminated, 0.0, 0.9)
-    return dqn.Batch(steps.obs, steps.action, steps.reward, discount, steps.next_obs)
-
-
 def init_state(agent, seed: int = 0) -> dqn.State:
     return jax.jit(agent.init)(jax.random.key(seed), jnp.zeros(D))
 
@@ -65,20 +46,3 @@ def arrays(tree) -> list[np.ndarray]:
 def assert_equal(one, other) -> None:
     for a, b in zip(arrays(one), arrays(other), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def noisy(**arguments) -> QNetwork:
-    return QNetwork(MLP((8,), noisy=True), A, noisy=True, **arguments)
-
-
-def n_step_by_hand(rows: list[Transition], start: int, env: int, n: int, discount: float):
-    """`(return, factor, next_obs)` as the definition says, one step at a time."""
-    total = 0.0
-    for k in range(n):
-        row = rows[start + k]
-        total += discount**k * float(row.reward[env])
-        if row.terminated[env]:
-            return total, 0.0, row.next_obs[env]
-        if row.truncated[env]:
-            break
-    return total, discount ** (k + 1), row.next_obs[env]

@@ -15,19 +15,28 @@ from jaxrl import loop, replay
 from jaxrl.agents import dqn
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP
+from jaxrl.types import Transition
 from tests import toy_environments as toys
 from tests.agents.dqn_parts import (
     A,
     D,
     N,
-    Table,
     arrays,
     assert_equal,
     init_state,
-    n_step_by_hand,
-    noisy,
     random_rollout,
 )
+
+
+class Table(nn.Module):
+    """One weight per observation and action, where observations are one-hot."""
+
+    num_actions: int = A
+
+    @nn.compact
+    def __call__(self, obs):
+        return nn.Dense(self.num_actions, use_bias=False)(obs)
+
 
 # What it learns.
 
@@ -39,6 +48,10 @@ class Case(NamedTuple):
     network: nn.Module
     changes: dict[str, Any]
     tolerance: float
+
+
+def noisy(**arguments) -> QNetwork:
+    return QNetwork(MLP((8,), noisy=True), A, noisy=True, **arguments)
 
 
 NOTHING: dict[str, Any] = {}
@@ -130,6 +143,19 @@ def test_loss_by_hand():
     np.testing.assert_allclose(value, (0.125 + 0.25) / 2)
     np.testing.assert_allclose(error, [0.5, 3.0])
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.1 / 2]])
+
+
+def n_step_by_hand(rows: list[Transition], start: int, env: int, n: int, discount: float):
+    """`(return, factor, next_obs)` as the definition says, one step at a time."""
+    total = 0.0
+    for k in range(n):
+        row = rows[start + k]
+        total += discount**k * float(row.reward[env])
+        if row.terminated[env]:
+            return total, 0.0, row.next_obs[env]
+        if row.truncated[env]:
+            break
+    return total, discount ** (k + 1), row.next_obs[env]
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])

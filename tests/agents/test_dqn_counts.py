@@ -15,9 +15,15 @@ from tests.agents.dqn_parts import (
     arrays,
     assert_equal,
     init_state,
-    random_batches,
     random_rollout,
 )
+
+
+def random_batches(seed: int, updates: int, batch: int = 5) -> dqn.Batch:
+    """Minibatches `[M, B]` with random everything."""
+    steps = random_rollout(seed, updates, batch)
+    discount = jnp.where(steps.terminated, 0.0, 0.9)
+    return dqn.Batch(steps.obs, steps.action, steps.reward, discount, steps.next_obs)
 
 
 def test_target_network_follows_every_period_of_gradient_updates():
