@@ -51,7 +51,7 @@ class Episode:
 
     @property
     def ending(self) -> str:
-        """How it ended; where several endings hold, the one that the rewards count."""
+        """How it ended."""
         outcome = self.ended.outcome
         return next((name for name in Ending._fields if outcome[name]), TIME_UP)
 

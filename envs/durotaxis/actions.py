@@ -109,14 +109,18 @@ class Choices(spaces.Discrete):
 def read(
     form: str, spawning: str, action: Any, colony: Colony, bounds: Bounds, fixed: Spawn
 ) -> Decision:
-    """What an action asks for; numbers out of bounds count as the nearest within."""
+    """What an action asks for; numbers out of bounds count as the nearest within, NaN as the least.
+
+    A NaN that got into a colony would stay there: no comparison deletes it.
+    """
     if form == "nodes":
         choice, numbers = action
         deleted = choice == 1
     else:
         numbers = action
     low, high = box(form, spawning, bounds)
-    given = dict(zip(names(form, spawning), jnp.clip(numbers, low, high), strict=True))
+    within = jnp.where(jnp.isnan(numbers), low, jnp.clip(numbers, low, high))
+    given = dict(zip(names(form, spawning), within, strict=True))
     if form != "nodes":
         count = rules.delete_count(given.pop("delete_ratio"), colony.num_nodes)
         deleted = rules.leftmost(colony.x, rules.alive(colony), count)

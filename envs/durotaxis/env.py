@@ -12,8 +12,7 @@ from gymnax.environments import spaces
 from envs.base import Environment
 from envs.durotaxis import actions, marking, observation, rewards, rules, substrate
 from envs.durotaxis.features import Survey
-from envs.durotaxis.reward_step import farthest
-from envs.durotaxis.rewards import Ending, Step
+from envs.durotaxis.reward_step import Ending, Step, ending_of, farthest, is_terminated
 from envs.durotaxis.rules import Growth
 from envs.durotaxis.state import Params, State
 from envs.durotaxis.substrate import Law, Number
@@ -38,8 +37,8 @@ class Durotaxis(Environment):
     * Reward: the sum of the components of the set `rewards`, see `envs.durotaxis.rewards`; they
       are in `info["components"]`, float32 `[K]`, in the order of `component_names`.
     * End: too many nodes (`crowded`), none left (`empty`), the centroid going left for too long
-      (`retreated`), or a node at the right edge (`arrived`), which is success;
-      `info["outcome"]` says which, and how far the colony came.
+      (`retreated`), or a node at the right edge (`arrived`), which is success; where several hold,
+      the first of these. `info["outcome"]` says which one, and how far the colony came.
     * Ground: `linear` (m = 0.05 per px, b = 1), `exponential` (likewise), `random`, anew for every
       episode; or any `Params.law` or measured `Params.field`.
 
@@ -140,7 +139,7 @@ class Durotaxis(Environment):
         before = marking.mean(rules.alive(colony), colony.x)
         left = marking.mean(growth.survives, colony.x, growth.child_x) < before
         left_moves = jnp.where(left & (growth.num_nodes > 0), state.left_moves + 1, 0)
-        ending = Ending(
+        ending = ending_of(
             crowded=growth.num_nodes > params.threshold_nodes,
             empty=growth.num_nodes == 0,
             retreated=left_moves >= params.left_moves_limit,
@@ -157,9 +156,8 @@ class Durotaxis(Environment):
             marks=marking.inherit(step.marks, growth) if step.marks else (),
             earned=state.earned + components,
         )
-        terminated = ending.crowded | ending.empty | ending.retreated | ending.arrived
         info = {"outcome": self.outcome(after, growth, ending, params), "components": components}
-        return after, jnp.sum(components), terminated, info
+        return after, jnp.sum(components), is_terminated(ending), info
 
     def growth(self, chance: jax.Array, state: State, action: Any, params: Params) -> Growth:
         """What an action makes of the colony, before it closes ranks."""

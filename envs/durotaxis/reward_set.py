@@ -112,8 +112,8 @@ class RewardSet:
 
 
 def termination(weights: Any, facts: Facts) -> jax.Array:
-    """The price of the ending, if any; of several the first in the order of `Ending`."""
+    """The price of the ending, if any."""
     price = jnp.zeros((), jnp.float32)
-    for name in reversed(facts.step.ending._fields):
-        price = jnp.where(getattr(facts.step.ending, name), getattr(weights, name), price)
+    for name, is_ending in facts.step.ending._asdict().items():
+        price = jnp.where(is_ending, getattr(weights, name), price)
     return price

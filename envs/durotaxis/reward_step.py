@@ -19,12 +19,25 @@ FRACTIONS = (0.25, 0.5, 0.75, 0.9)
 
 
 class Ending(NamedTuple):
-    """Why an episode ends for good; bool scalars. Where several hold, the first one counts."""
+    """Why an episode ends for good: bool scalars, of which at most one is true (`ending_of`)."""
 
     crowded: jax.Array  # more nodes than the threshold
     empty: jax.Array  # no node is left
     retreated: jax.Array  # the centroid went left too many times in a row
     arrived: jax.Array  # a node is at the goal
+
+
+def ending_of(**reached: jax.Array) -> Ending:
+    """The ending, given for each field of `Ending` whether its condition holds (bool scalars).
+
+    Where several hold, the first field counts and the others are false: a colony that outgrows its
+    limit on the step that takes it to the goal has failed.
+    """
+    ended, first = jnp.zeros((), bool), {}
+    for name in Ending._fields:
+        first[name] = reached[name] & ~ended
+        ended = ended | reached[name]
+    return Ending(**first)
 
 
 class Step(NamedTuple):
@@ -91,11 +104,13 @@ def facts_of(step: Step) -> Facts:
         centroid=jnp.where(num_before > 0, origin + mean(nodes, x), 0.0),
         centroid_after=jnp.where(num_after > 0, origin + mean(survives, x, child_x), 0.0),
         is_colony=(num_before > 0) & (num_after > 0),
-        terminated=step.ending.crowded
-        | step.ending.empty
-        | step.ending.retreated
-        | step.ending.arrived,
+        terminated=is_terminated(step.ending),
     )
+
+
+def is_terminated(ending: Ending) -> jax.Array:
+    """Bool scalar: whether the episode ends for good, in whichever way."""
+    return ending.crowded | ending.empty | ending.retreated | ending.arrived
 
 
 def total(mask: jax.Array, *values: jax.Array) -> jax.Array:

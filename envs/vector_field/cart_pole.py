@@ -51,7 +51,7 @@ class CircularCartPole(Environment):
 
     The track's curve exerts no force: the cart moves as on a straight one, φ = x / radius.
 
-    * Action: float32 `[1]` within ±1, clipped; times `Params.force`, along the track.
+    * Action: float32 `[1]`, clipped to ±1, NaN taken as 0; times `Params.force`, along the track.
     * Observation, by name: full `[sin φ, cos φ, φ', sin θ, cos θ, θ']`, no_velocities the same
       without φ' and θ', angles `[φ, θ]` within ±π.
     * Reward: cos θ, 1 while the pole stands. Episodes start near upright and at rest, and end by
@@ -86,7 +86,7 @@ class CircularCartPole(Environment):
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
         """Semi-implicit Euler: new speeds from the old state, new angles from the new speeds."""
-        push = params.force * jnp.clip(action[0], -1.0, 1.0)
+        push = params.force * jnp.nan_to_num(jnp.clip(action[0], -1.0, 1.0))
         cart, pole = accelerations(state.speed, state.pole_angle, state.pole_speed, push, params)
         speed = state.speed + params.dt * cart
         pole_speed = state.pole_speed + params.dt * pole

@@ -37,8 +37,8 @@ class VectorField(Environment):
       one state `[2]` to its velocity `[2]`; or several, of which `Params.field` chooses one: then a
       batch of environments may mix fields in one program. A function is known by its identity:
       environments share a compilation where it is the same object.
-    * Action: float32 `[num_inputs]`, clipped to ±`Params.action_bound`. `encoder` makes it a
-      velocity: identity, linear, or mlp with 16 relus.
+    * Action: float32 `[num_inputs]`, clipped to ±`Params.action_bound`, NaN taken as 0. `encoder`
+      makes it a velocity: identity, linear, or mlp with 16 relus.
     * Observation: float32 `[channels]`, with `noise` gaussian, poisson (loglinear only) or none.
       `observation` makes its mean: identity (2 channels), linear, loglinear (the exponential of
       linear) or mlp with twice 64 relus.
@@ -158,6 +158,7 @@ class VectorField(Environment):
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
         noise_key, obs_key = jax.random.split(chance)
         u = jnp.clip(action, -params.action_bound, params.action_bound)
+        u = jnp.where(jnp.isnan(action), 0.0, u)  # or the state would be NaN until the episode ends
         velocity = self.velocity(state.z, params) + self.effect(u, state.z, params)
         spread = jnp.sqrt(params.process_noise * params.dt)
         z = state.z + params.dt * velocity + spread * jax.random.normal(noise_key, (DIMS,))

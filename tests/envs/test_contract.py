@@ -52,6 +52,23 @@ def test_every_grid_keeps_the_contract(arguments):
     env_checker(*envs.make("Grid-v0", **arguments))
 
 
+@pytest.mark.parametrize("number", [jnp.nan, jnp.inf, -jnp.inf])
+@pytest.mark.parametrize("env_id", ["Durotaxis-v0", "VectorField-v0", "CircularCartPole-v0"])
+def test_an_action_that_is_no_number_leaves_the_state_finite(env_id, number):
+    """A policy that diverged must not leave NaN in a world that others go on with."""
+    env, params = envs.make(env_id)
+
+    @jax.jit
+    def step(key):
+        reset_key, action_key, step_key = jax.random.split(key, 3)
+        _, state = env.reset(reset_key, params)
+        action = env.action_space(params).sample(action_key)
+        return env.step(step_key, state, jnp.full_like(action, number), params)
+
+    found = step(jax.random.key(0))
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(found))
+
+
 def test_gymnax_knows_our_environments():
     env, params = gymnax.make("Snake-v0", rows=6, observation="flood")
     assert env == Snake(6, 10, "flood")

@@ -108,6 +108,48 @@ def test_endings(ending, x, action, state):
         assert bool(info["outcome"][name]) == (name == ending), name
 
 
+def test_a_colony_that_outgrows_its_limit_at_the_goal_has_not_arrived():
+    """Kept at 5 nodes until it is near the goal, then left to grow: it gets there too crowded."""
+    env = Durotaxis(**LOCAL)
+    params = env.default_params
+
+    @jax.jit
+    def run(key):
+        reset_key, key = jax.random.split(key)
+        _, start = env.reset(reset_key, params)
+
+        def step(state, step_key):
+            near = jnp.max(state.colony.x) > 573
+            action = jnp.array([0.4999, 15.0, 0.5, 0.5, 0.0]).at[0].mul(1 - near)
+            _, after, reward, terminated, _, info = env.step(step_key, state, action, params)
+            return after, (terminated, reward, info["outcome"])
+
+        return jax.lax.scan(step, start, jax.random.split(key, 60))[1]
+
+    terminated, reward, outcome = jax.device_get(run(jax.random.key(3)))
+    last = int(np.argmax(terminated))
+    assert outcome["num_nodes"][last] > params.threshold_nodes
+    assert outcome["progress"][last] == 1  # it touched the goal
+    assert outcome["crowded"][last]
+    assert not outcome["arrived"][last]
+    np.testing.assert_allclose(outcome["reward_termination"][last], 0.02 * -15, rtol=1e-5)
+    assert reward[last] < 0
+
+
+@pytest.mark.parametrize("number", [jnp.nan, jnp.inf, -jnp.inf])
+@pytest.mark.parametrize("form", actions.FORMS)
+def test_an_action_that_is_no_number_leaves_numbers_behind(form, number):
+    env = Durotaxis(capacity=16, action=form, **LOCAL)
+    params = replace(env.default_params, threshold_nodes=16.0)
+    given: Any = jnp.full(len(actions.names(form, "directed")), number)
+    if form == "nodes":
+        given = (jnp.zeros(16, jnp.int32), given)
+    after, reward, *_ = one_step(env, params, colony_of([30.0, 50.0, 80.0]), given)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((after, reward)))
+    if form != "nodes":  # the largest share, 0.7, deletes two of the three; the least one, none
+        assert int(after.colony.num_nodes) == (2 if number == jnp.inf else 6)
+
+
 def test_a_colony_without_nodes_is_at_its_end():
     env = Durotaxis(capacity=16, action="nodes")
     everything = (jnp.ones(16, jnp.int32), jnp.array([5.0, 1.0, 0.1, 0.0]))

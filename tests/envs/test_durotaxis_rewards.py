@@ -1,6 +1,7 @@
 """Rewards of a colony against a slow oracle of lists and loops."""
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from envs.durotaxis import marking, rewards, rules
 from envs.durotaxis.marking import Marks
+from envs.durotaxis.reward_step import ending_of, is_terminated
 from envs.durotaxis.rewards import SETS, Ending, Step
 from envs.durotaxis.substrate import Law, intensity
 from tests.envs import durotaxis_reward_oracle as oracle
@@ -292,17 +294,27 @@ def test_weights_are_numbers_to_the_compiler():
 
 
 def test_of_several_endings_the_first_counts():
+    """All sixteen cases, against the order of the list in `ENDINGS`."""
+    names = [name for name in ENDINGS if name]
+    for flags in itertools.product([False, True], repeat=4):
+        reached = {name: jnp.asarray(flag) for name, flag in zip(names, flags, strict=True)}
+        ending = ending_of(**reached)
+        expected = next((name for name, flag in zip(names, flags, strict=True) if flag), None)
+        assert [name for name in names if getattr(ending, name)] == [expected] * any(flags)
+        assert bool(is_terminated(ending)) == any(flags)
+
+
+def test_each_ending_has_its_price():
     step = step_of(random_happening(np.random.default_rng(6), 9), False)
-    yes, no = jnp.asarray(True), jnp.asarray(False)
     weights = rewards.weights_of("distance", crowded=-150.0, retreated=-100.0)
     components = jax.jit(weights.components)
 
-    def price(*flags):
-        return float(components(step._replace(ending=Ending(*flags)))[2])
+    def price(name):
+        flags = {other: jnp.asarray(other == name) for other in Ending._fields}
+        return float(components(step._replace(ending=ending_of(**flags)))[2])
 
-    assert price(yes, no, yes, yes) == -3.0
-    assert price(no, no, yes, yes) == -2.0
-    assert price(no, no, no, yes) == 10.0
+    assert [price(name) for name in ("crowded", "retreated", "arrived")] == [-3.0, -2.0, 10.0]
+    assert price(None) == 0.0
 
 
 def test_the_state_machine_needs_marks():
