@@ -78,6 +78,17 @@ def epsilon_greedy(key: jax.Array, q: jax.Array, epsilon: float | jax.Array) -> 
     return jnp.where(is_random < epsilon, random_action, jnp.argmax(q).astype(jnp.int32))
 
 
+def huber_loss(error: jax.Array, delta: float | jax.Array) -> jax.Array:
+    """½ e² where |e| <= δ, beyond it δ (|e| - ½ δ) (Huber 1964), of `error [...]`: `[...]`.
+
+    As c (e - ½ c) with c = clip(e, -δ, δ). Its gradient is c to the last bit, whatever δ is. The
+    usual ½ min(|e|, δ)² + δ (|e| - min(|e|, δ)) has that of e as a difference of numbers near δ,
+    which in float32 loses errors below δ / 2²⁴.
+    """
+    clipped = jnp.clip(error, -delta, delta)
+    return clipped * (error - clipped / 2)
+
+
 def linear(
     start: float | jax.Array,
     end: float | jax.Array,

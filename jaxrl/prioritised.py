@@ -103,6 +103,12 @@ def mass_of(error: jax.Array, exponent: float | jax.Array) -> jax.Array:
 
 
 def update(priorities: Priorities, row: jax.Array, env: jax.Array, mass: jax.Array) -> Priorities:
-    """The steps at `row [B]`, `env [B]` get `mass [B]`."""
+    """The steps at `row [B]`, `env [B]` get `mass [B]`; a mass that is not finite changes nothing.
+
+    One NaN would make every later draw and every new step's mass NaN.
+    """
+    known = jnp.isfinite(mass)
+    mass = jnp.where(known, mass, priorities.mass[row, env])
     changed = priorities.mass.at[row, env].set(mass, mode="promise_in_bounds")
-    return Priorities(changed, jnp.maximum(priorities.largest, jnp.max(mass)))
+    largest = jnp.max(mass, where=known, initial=0.0)
+    return Priorities(changed, jnp.maximum(priorities.largest, largest))

@@ -53,7 +53,8 @@ def gae(
         return advantage, advantage
 
     inputs = (delta, terminated | truncated)
-    _, advantage = jax.lax.scan(step, jnp.zeros_like(delta[0]), inputs, reverse=True)
+    beyond = jnp.zeros(delta.shape[1:], delta.dtype)
+    _, advantage = jax.lax.scan(step, beyond, inputs, reverse=True)
     return advantage
 
 
@@ -80,7 +81,8 @@ def lambda_returns(
         return return_, return_
 
     inputs = (reward, next_value, terminated, truncated)
-    _, return_ = jax.lax.scan(step, next_value[-1], inputs, reverse=True)
+    beyond = jnp.sum(next_value[-1:], axis=0)  # of the last row, or 0 where T = 0
+    _, return_ = jax.lax.scan(step, beyond, inputs, reverse=True)
     return return_
 
 
@@ -138,6 +140,8 @@ def successor_values(
     """
     chex.assert_equal_shape([rollout.terminated, rollout.truncated])
     chex.assert_equal_shape_prefix([rollout.terminated, value], 2)
+    if not len(value):
+        return value
     steps = jnp.arange(value.shape[0])[:, None]  # [T, 1]
     is_last = steps == value.shape[0] - 1
     missing = (rollout.truncated | is_last) & ~rollout.terminated  # [T, N]

@@ -74,3 +74,18 @@ def test_expectation_and_choice_of_distributions():
 def test_a_support_needs_two_ends():
     with pytest.raises(ValueError, match="a support of 1 atoms, expected at least 2"):
         action_values.support(0.0, 1.0, 1)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1.0, 1e6, 1e9, 1e30, np.inf])
+def test_huber_loss_is_that_of_float64_whatever_its_delta(delta):
+    """Loss and gradient; one far above the errors is the squared error, small ones included."""
+    error = np.array([0.0, 1e-6, -0.3, 1e-3, 0.7, -1.0, 5.0, -2e3, 1e7], np.float32)
+    exact = error.astype(np.float64)
+    size = np.abs(exact)
+    with np.errstate(invalid="ignore"):
+        expected = np.where(size <= delta, size**2 / 2, delta * (size - delta / 2))
+    found = jax.jit(action_values.huber_loss)(jnp.asarray(error), delta)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    slope = jax.jit(jax.vmap(jax.grad(action_values.huber_loss), in_axes=(0, None)))
+    expected = np.clip(exact, -delta, delta)
+    np.testing.assert_allclose(slope(jnp.asarray(error), delta), expected, rtol=1e-6)

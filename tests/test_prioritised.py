@@ -94,3 +94,17 @@ def test_new_steps_get_the_largest_mass_so_far():
     np.testing.assert_allclose(priorities.mass[jnp.array([6, 0])], 2.0, rtol=1e-5)
     np.testing.assert_array_equal(priorities.mass[1], 1.0)
     assert priorities.largest == mass[0]
+
+
+def test_errors_that_are_no_numbers_leave_priorities_as_they_were():
+    ring = ring_after(3)
+    before = prioritised.add(prioritised.init(CAPACITY, N), ring, 3)
+    row, env = jnp.array([0, 1, 2]), jnp.array([1, 2, 3])
+    error = jnp.array([jnp.nan, jnp.inf, 9.0])
+    after = prioritised.update(before, row, env, prioritised.mass_of(error, 0.5))
+    changed = np.argwhere(np.asarray(after.mass != before.mass))
+    np.testing.assert_array_equal(changed, [[2, 3]])
+    np.testing.assert_allclose([after.mass[2, 3], after.largest], 3.0, rtol=1e-5)
+    nothing = prioritised.update(before, row[:2], env[:2], jnp.full(2, jnp.nan))
+    np.testing.assert_array_equal(nothing.mass, before.mass)
+    assert nothing.largest == before.largest == 1.0

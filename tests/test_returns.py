@@ -398,3 +398,12 @@ def test_advantages_of_a_rollout_equal_those_with_the_critic_on_every_successor(
         for next_value in (cheap, value_of(rollout.next_obs))
     )
     np.testing.assert_allclose(advantage, expected, rtol=1e-5, atol=1e-3)
+
+
+def test_a_rollout_without_steps_has_no_returns():
+    reward, value, terminated = jnp.zeros((0, N)), jnp.zeros((0, N)), jnp.zeros((0, N), bool)
+    advantage = returns.gae(reward, value, value, terminated, terminated, 0.9, 0.5)
+    target = returns.lambda_returns(reward, value, terminated, terminated, 0.9, 0.5)
+    nothing = Transition(value, value, reward, value, terminated, terminated, ())
+    successor = returns.successor_values(lambda obs: obs, nothing, value)
+    assert advantage.shape == target.shape == successor.shape == (0, N)

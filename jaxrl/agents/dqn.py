@@ -7,7 +7,7 @@ Whether it is dueling or noisy is its own matter; it is given a key for "noise" 
 be. Time limits are not deaths: a truncated step bootstraps from its true successor.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import chex
 import jax
@@ -17,6 +17,9 @@ from flax import struct
 
 from jaxrl import action_values, checks, prioritised, replay, returns
 from jaxrl.types import Agent, Metrics, PyTree, Transition
+
+
+Loss = Literal["huber", "squared"]
 
 
 @struct.dataclass
@@ -43,8 +46,11 @@ class Config:
     """Rewards summed before the target bootstraps."""
     double: bool = struct.field(pytree_node=False, default=True)
     """Whether the online network picks the action that the target network values."""
+    loss: Loss = struct.field(pytree_node=False, default="huber")
+    """Of values: huber, half the squared error but linear beyond `huber_delta`; or squared, half
+    the squared error everywhere. Distributions of returns have the cross-entropy instead."""
     huber_delta: float = 1.0
-    """Error beyond which the loss of values grows linearly, in units of return."""
+    """huber: error beyond which the loss grows linearly, in units of return."""
     max_grad_norm: float = 10.0
     """Global norm that gradients are scaled down to."""
     epsilon_start: float = 1.0
@@ -237,7 +243,7 @@ def loss(
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     """Weighted mean error against the target, Q(s, a) `[B]` and how wrong each is `[B]`.
 
-    Of values the Huber loss, and |error| as wrongness; of distributions KL(target ‖ prediction) for
+    Of values `config.loss`, and |error| as wrongness; of distributions KL(target ‖ prediction) for
     both, the cross-entropy less the entropy of the target (Hessel et al. 2018, section 3).
     """
     output = apply(params, batch.obs, rngs={"noise": key})
@@ -248,7 +254,8 @@ def loss(
         each = wrong = optax.kl_divergence(jax.nn.log_softmax(logits), target)
     else:
         chex.assert_equal_shape([q, target])
-        each = optax.huber_loss(q, target, delta=config.huber_delta)
+        delta = config.huber_delta if config.loss == "huber" else jnp.inf
+        each = action_values.huber_loss(q - target, delta)
         wrong = jnp.abs(q - target)
     weighted = each if batch.weight is None else batch.weight * each
     return jnp.mean(weighted), (q, wrong)
@@ -348,6 +355,10 @@ def check_config(config: Config) -> None:
     """Raises unless every number is within its bounds and the support, where known, not empty."""
     sizes = ("batch_size", "updates_per_rollout", "capacity", "n_step", "target_period")
     checks.fields("dqn ", config, *sizes, least=1)
+    if config.loss not in get_args(Loss):
+        raise ValueError(
+            f"dqn loss {config.loss!r} is unknown, expected one of {', '.join(get_args(Loss))}"
+        )
     checks.fields("dqn ", config, "learning_rate", "huber_delta", "max_grad_norm", above=0.0)
     shares = ("discount", "epsilon_start", "epsilon_end", "importance_start")
     checks.fields("dqn ", config, *shares, least=0.0, most=1.0)

@@ -145,6 +145,19 @@ def test_loss_by_hand():
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.1 / 2]])
 
 
+@pytest.mark.parametrize("changes", [{"loss": "squared"}, {"huber_delta": 1e9}])
+def test_the_squared_error_can_be_asked_for(changes):
+    """½ e² of errors 0.5 and -3, weighted 1 and 0.1; the gradients are the weighted errors."""
+    params = {"params": {"Dense_0": {"kernel": jnp.array([[1.0, 2.0]])}}}
+    obs, nothing = jnp.ones((2, 1)), jnp.zeros(2)
+    batch = dqn.Batch(obs, jnp.array([0, 1]), nothing, nothing, obs, jnp.array([1.0, 0.1]))
+    rest = (jnp.array([0.5, 5.0]), dqn.Config(**changes), jax.random.key(0))
+    loss = jax.value_and_grad(dqn.loss, has_aux=True)
+    (value, _), grads = loss(params, Table().apply, batch, *rest)
+    np.testing.assert_allclose(value, (0.125 + 0.1 * 4.5) / 2, rtol=1e-6)
+    np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.3 / 2]], rtol=1e-6)
+
+
 def n_step_by_hand(rows: list[Transition], start: int, env: int, n: int, discount: float):
     """`(return, factor, next_obs)` as the definition says, one step at a time."""
     total = 0.0
