@@ -6,8 +6,9 @@ in the covariance of the field between its own points, the kernel K = J P Jᵀ: 
 lemma log det(I + A B) = log det(I + B A) nothing as large as `[p, p]` is factorised (Rasmussen &
 Williams 2006, chapter 2; Chaloner & Verdinelli 1995 for the criteria).
 
-Written for one path; `vmap` maps over candidates. Then features times P, all that is dear, is one
-matrix product for all of them. Axes: H states of the path, d latent dimensions, p parameters.
+Written for one path; `vmap` maps over candidates. Then features times the square root of P, all
+that is dear, is one matrix product for all of them.
+Axes: H states of the path, d latent dimensions, p parameters.
 
 Features are shared, `[H, p]`, where each output has parameters of its own and the same regressors
 (the whole covariance is P for each output); else they are Jacobians `[H, d, p]`.
@@ -24,28 +25,31 @@ from jaxrl import linalg
 dot = partial(jnp.matmul, precision="highest")
 
 
-def kernel(features: jax.Array, covariance: jax.Array) -> jax.Array:
+def kernel(features: jax.Array, root: jax.Array) -> jax.Array:
     """K = J P Jᵀ: `[H, H]` from shared features `[H, p]`, `[H d, H d]` from `[H, d, p]`.
 
-    `covariance` is P `[p, p]`, in any unit that `precision` below undoes.
+    `root` is S `[p, p]` with P = S Sᵀ, in any unit that `precision` below undoes.
     """
-    rows = features.reshape(-1, features.shape[-1])
-    return dot(dot(rows, covariance), rows.T)
+    rows = dot(features.reshape(-1, features.shape[-1]), root)
+    return dot(rows, rows.T)
 
 
-def squared_kernel(features: jax.Array, covariance: jax.Array) -> jax.Array:
+def squared_kernel(features: jax.Array, root: jax.Array) -> jax.Array:
     """J P² Jᵀ, shaped as `kernel`: what the criterion of traces also needs.
 
-    Next to `kernel` it costs little: XLA computes their common J P once.
+    Next to `kernel` it costs one product more: XLA computes their common J S once.
     """
-    through = dot(features.reshape(-1, features.shape[-1]), covariance)
+    rows = dot(features.reshape(-1, features.shape[-1]), root)
+    through = dot(rows, root.T)
     return dot(through, through.T)
 
 
 def d_gain(gram: jax.Array, precision: float | jax.Array = 1.0, outputs: int = 1) -> jax.Array:
     """By how much log det P falls: log det(I + precision K), times the outputs that share K.
 
-    Twice the expected gain of information, in nats. Never negative.
+    Twice the expected gain of information, in nats. Never negative. Float32 knows the eigenvalues
+    of K to about k roundings of the largest, 1e-7 k of it, and smaller ones count as 0: so where
+    precision times the largest exceeds 10⁶, what K tells of such directions is left out.
 
     Args:
       gram: `[k, k]`, K from `kernel` or `seen`.
@@ -54,7 +58,7 @@ def d_gain(gram: jax.Array, precision: float | jax.Array = 1.0, outputs: int = 1
         features are multiplied by dt too. 1 after `seen`.
       outputs: d where features are shared, else 1; 1 after `seen`.
     """
-    return outputs * linalg.log_determinant(jnp.eye(len(gram)) + precision * gram)
+    return outputs * linalg.log_determinant1p(jnp.sqrt(precision) * linalg.root(gram))
 
 
 def a_gain(
@@ -67,8 +71,9 @@ def a_gain(
 
     `squared` is what `squared_kernel` gives, treated as `gram` was.
     """
-    blurred = jnp.eye(len(gram)) + precision * gram
-    return outputs * precision * jnp.trace(linalg.solve_positive(blurred, squared))
+    lower = linalg.root1p(jnp.sqrt(precision) * linalg.root(gram))
+    told = linalg.solve_lower(lower, linalg.root(squared))
+    return outputs * precision * jnp.sum(told**2)
 
 
 def variance_sum(gram: jax.Array, outputs: int = 1) -> jax.Array:

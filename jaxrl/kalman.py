@@ -65,15 +65,13 @@ def predicted(
 
 
 def correct(belief: Belief, obs: jax.Array, emission: Emission) -> Belief:
-    """The belief after the observation `obs` `[n]`: covariance (P⁻¹ + M)⁻¹, positive by its form.
+    """The belief after the observation `obs` `[n]`: covariance (P⁻¹ + M)⁻¹, see `_reduced`.
 
     Neither P nor M is inverted, so both may be singular. Raises ValueError unless `obs` and both
     parts of the emission have one shape `[n]`.
     """
     information, score = _channels(belief, obs, emission)
-    factor = linalg.root(belief.covariance)
-    core = jnp.eye(len(factor)) + dot(dot(factor.T, information), factor)
-    covariance = _symmetric(dot(factor, linalg.solve_positive(core, factor.T)))
+    covariance = _reduced(belief.covariance, information)
     return Belief(belief.mean + dot(covariance, score), covariance)
 
 
@@ -87,10 +85,12 @@ def evidence(belief: Belief, obs: jax.Array, emission: Emission) -> Evidence:
     """
     information, score = _channels(belief, obs, emission)
     size = len(score)
-    ridge = RIDGE * jnp.trace(information) / size + jnp.finfo(score.dtype).tiny
-    seen = information + ridge * jnp.eye(size)
-    displacement = linalg.solve_positive(seen, score[:, None])[:, 0]
-    return Evidence(displacement, _discounted(information, belief.covariance))
+    scale = jnp.trace(information) / size
+    unit = jnp.maximum(scale, jnp.finfo(score.dtype).tiny)  # which no determinant can underflow
+    seen = information / unit + RIDGE * jnp.eye(size)
+    displacement = linalg.solve_positive(seen, (score / unit)[:, None])[:, 0]
+    displacement = jnp.where(scale > 0, displacement, 0.0)
+    return Evidence(displacement, _reduced(information, belief.covariance))
 
 
 def information(belief: Belief, emission: Emission) -> jax.Array:
@@ -99,7 +99,7 @@ def information(belief: Belief, emission: Emission) -> jax.Array:
     With P = 0 it is M, what is told of the state if nothing but the channels' noise blurs it.
     """
     jacobian, (_, variance) = _emitted(belief, emission)
-    return _discounted(_gathered(jacobian, variance), belief.covariance)
+    return _reduced(_gathered(jacobian, variance), belief.covariance)
 
 
 def _channels(belief: Belief, obs: jax.Array, emission: Emission) -> tuple[jax.Array, jax.Array]:
@@ -129,11 +129,16 @@ def _gathered(jacobian: jax.Array, variance: jax.Array) -> jax.Array:
     return _symmetric(dot(jacobian.T, weighted))
 
 
-def _discounted(information: jax.Array, covariance: jax.Array) -> jax.Array:
-    """(P + M⁻¹)⁻¹ by M = F Fᵀ: F (I + Fᵀ P F)⁻¹ Fᵀ, in which nothing cancels."""
-    factor = linalg.root(information)
-    core = jnp.eye(len(factor)) + dot(dot(factor.T, covariance), factor)
-    return _symmetric(dot(factor, linalg.solve_positive(core, factor.T)))
+def _reduced(prior: jax.Array, told: jax.Array) -> jax.Array:
+    """(A⁻¹ + B)⁻¹ for A = `prior` and B = `told`, both `[d, d]`, which may be singular.
+
+    As S (I + Sᵀ B S)⁻¹ Sᵀ with A = S Sᵀ, by roots alone: symmetric, and positive semidefinite by
+    its form. Where B is singular, float32 needs A B below 10¹² (see `linalg.root1p`).
+    """
+    root = linalg.root(prior)
+    reduced = linalg.root1p(dot(root.T, linalg.root(told)))
+    half = linalg.solve_lower(reduced, root.T)
+    return dot(half.T, half)
 
 
 def _twice(function: Callable) -> Callable:

@@ -11,7 +11,50 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-one_at_a_time = jax.custom_batching.sequential_vmap
+from jaxrl.types import PyTree
+
+
+def one_at_a_time(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """Makes `vmap` of `function` a loop over the examples.
+
+    On a mesh with Explicit axes each device loops over the examples it holds.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def apply(*args: PyTree) -> PyTree:
+        return function(*args)
+
+    @apply.def_vmap
+    def looped(size: int, is_batched: list[PyTree], *args: PyTree) -> tuple[PyTree, PyTree]:
+        leaves, structure = jax.tree.flatten(args)
+        mapped = jax.tree.leaves(is_batched)
+        examples = [x for x, own in zip(leaves, mapped, strict=True) if own]
+        shared = [x for x, own in zip(leaves, mapped, strict=True) if not own]
+
+        def loop(examples: list[jax.Array], shared: list[jax.Array]) -> PyTree:
+            def one(example: list[jax.Array]) -> PyTree:
+                own, same = iter(example), iter(shared)
+                mixed = [next(own if is_own else same) for is_own in mapped]
+                return apply(*jax.tree.unflatten(structure, mixed))
+
+            return jax.lax.map(one, examples)
+
+        out = _where_the_examples_are(loop, examples)(examples, shared)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return apply
+
+
+def _where_the_examples_are(loop: Callable, examples: list[jax.Array]) -> Callable:
+    """`loop` on each device's share of `examples`, if their first axis lies on Explicit ones."""
+    placed = [jax.typeof(x).sharding for x in examples]
+    axes = next((s.spec[0] for s in placed if len(s.spec) and s.spec[0] is not None), None)
+    if axes is None:
+        return loop
+    along = jax.P(axes)
+    return jax.shard_map(
+        loop, mesh=placed[0].mesh, in_specs=(along, jax.P()), out_specs=along, check_vma=False
+    )
 
 
 def all_at_once(function: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
@@ -55,25 +98,6 @@ def singular_values(matrix: jax.Array) -> jax.Array:
 def inverse(square: jax.Array) -> jax.Array:
     """`[d, d]`."""
     return jnp.linalg.inv(square)
-
-
-@all_at_once
-def log_determinant(positive: jax.Array) -> jax.Array:
-    """`[...]` of positive definite matrices `[..., d, d]`; NaN where a pivot is not above 0."""
-    if len(positive) == 1:
-        return jnp.log(positive[0, 0])
-    if len(positive) == 2:
-        (a, b), (c, d) = positive
-        return jnp.log(a * d - b * c)
-
-    def eliminate(k, carry):
-        rest, total = carry
-        row, column = rest[k], rest[:, k]
-        rest = rest - column[:, None] * (row / row[k][None])[None]
-        return rest, total + jnp.log(row[k])
-
-    nothing = jnp.zeros(positive.shape[2:], positive.dtype)
-    return jax.lax.fori_loop(0, len(positive), eliminate, (positive, nothing))[1]
 
 
 @all_at_once
@@ -122,12 +146,81 @@ def root(positive: jax.Array) -> jax.Array:
         )
         return rest - column[:, None] * column[None], factor.at[:, k].set(column)
 
-    start = (positive, jnp.zeros_like(positive))
-    if size <= 3:  # a loop would cost more than its few lines
-        for k in range(size):
-            start = eliminate(k, start)
-        return start[1]
-    return jax.lax.fori_loop(0, size, eliminate, start)[1]
+    return _repeated(size, eliminate, (positive, jnp.zeros_like(positive)))[1]
+
+
+def root1p(factor: jax.Array) -> jax.Array:
+    """Lower triangular L `[..., k, k]` with L Lᵀ = I + F Fᵀ, for F = `factor` `[..., k, m]`.
+
+    F Fᵀ is never formed: beside its large entries the 1 would be lost in float32 where F is larger
+    than 4,000, and with it all that F hardly sees. Here that takes an F larger than 10⁷.
+    """
+    return _root_and_excess(factor)[..., :-1]
+
+
+def log_determinant1p(factor: jax.Array) -> jax.Array:
+    """log det(I + F Fᵀ) `[...]` for F = `factor` `[..., k, m]`; small ones are not rounded to 0."""
+    return jnp.sum(jnp.log1p(_root_and_excess(factor)[..., -1]), axis=-1)
+
+
+@all_at_once
+def _root_and_excess(factor: jax.Array) -> jax.Array:
+    """`[..., k, k + 1]`: L of `root1p`, and beside it the squares of its diagonal less 1.
+
+    Orthogonalises the rows of [I, F] (modified Gram-Schmidt; Björck 1967). Row j keeps its 1 of I,
+    so that what its length has beyond that is known without a difference.
+    """
+    size = len(factor)
+    index = jnp.arange(size)
+    unit = jnp.eye(size, dtype=factor.dtype)[:, :, None]
+    unit = jnp.broadcast_to(unit, (size, size, factor.shape[2]))
+
+    def orthogonalise(k, carry):
+        rows, lower = carry
+        excess = jnp.sum(rows[k].at[k].set(0.0) ** 2, axis=0)
+        length = jnp.sqrt(1 + excess)
+        direction = rows[k] / length[None]
+        along = jnp.sum(rows * direction[None], axis=1)  # [k, B]
+        column = jnp.where((index > k)[:, None], along, 0.0).at[k].set(length)
+        lower = lower.at[:, k].set(column).at[k, -1].set(excess)
+        return rows - column[:, None] * direction[None], lower
+
+    lower = jnp.zeros((size, size + 1, factor.shape[2]), factor.dtype)
+    start = (jnp.concatenate([unit, factor], axis=1), lower)
+    return _repeated(size, orthogonalise, start)[1]
+
+
+@all_at_once
+def solve_lower(lower: jax.Array, right: jax.Array) -> jax.Array:
+    """`x [..., k, m]` with `lower @ x = right`, for a triangle `[..., k, k]`; `[..., k, m]`."""
+
+    def substitute(k, rest):
+        solved = rest[k] / lower[k, k][None]
+        below = jnp.where((jnp.arange(len(lower)) > k)[:, None], lower[:, k], 0.0)
+        return (rest - below[:, None] * solved[None]).at[k].set(solved)
+
+    return _repeated(len(lower), substitute, right)
+
+
+def _repeated(times: int, step: Callable, start: PyTree) -> PyTree:
+    """`fori_loop` from 0; written out where a loop would cost more than its few lines."""
+    if times > 3:
+        return jax.lax.fori_loop(0, times, step, start)
+    for k in range(times):
+        start = step(k, start)
+    return start
+
+
+@one_at_a_time
+def inverse_root(positive: jax.Array) -> jax.Array:
+    """S `[d, d]` with S Sᵀ the inverse of a positive definite matrix `[d, d]`.
+
+    A ridge of d roundings of its mean eigenvalue keeps Cholesky's factorisation from failing.
+    """
+    ridge = jnp.finfo(positive.dtype).eps * jnp.trace(positive)
+    lower = jnp.linalg.cholesky(positive + ridge * jnp.eye(len(positive)))
+    unit = jnp.eye(len(positive), dtype=positive.dtype)
+    return jax.scipy.linalg.solve_triangular(lower, unit, lower=True).T
 
 
 def orthogonal_start(scale: float) -> Callable[..., jax.Array]:

@@ -8,6 +8,10 @@ al. 2013, chapter 14). Axes: p parameters, d outputs.
 Where all outputs see the same regressors, as the d components of a field made of shared features
 do, one covariance `[p, p]` serves all of them: the full one is its Kronecker product with the unit
 matrix `[d, d]`. Else, `shared=False`, the design has a row per output; so does a linearised model.
+
+The covariance is kept as a square root, as filters that must not lose positivity do (Potter 1963;
+Bierman 1977, chapter II): data that are 10¹² times as certain as the prior, which a noise of
+variance 1e-12 makes them, would leave float32 a covariance with negative variances.
 """
 
 from functools import partial
@@ -25,10 +29,16 @@ KNOWN = 1e12  # shape of a noise that is known: what data add to it is lost in r
 
 class Posterior(NamedTuple):
     mean: jax.Array  # [p, d] where the outputs share the design, else [p]
-    covariance: jax.Array  # [p, p], P: in units of the variance of the noise
+    root: jax.Array  # [p, p], S with covariance P = S Sᵀ, in units of the noise's deviation
     shape: jax.Array  # of the gamma distribution of 1 / variance
     rate: jax.Array  # of the same; the noise's variance is about rate / shape
     information: jax.Array  # nats that the data told: half the fall of the log-determinant
+
+    @property
+    def covariance(self) -> jax.Array:
+        """P `[p, p]`, in units of the variance of the noise; positive semidefinite by its form."""
+        product = dot(self.root, self.root.mT)
+        return (product + product.mT) / 2  # symmetric to the last bit
 
 
 def prior(
@@ -64,7 +74,7 @@ def prior(
     shape = jnp.minimum(jnp.asarray(noise_strength, jnp.float32) / 2, KNOWN)
     return Posterior(
         mean=jnp.zeros((num_parameters, dims) if shared else num_parameters),
-        covariance=jnp.eye(num_parameters) * relative_variance,
+        root=jnp.eye(num_parameters) * jnp.sqrt(relative_variance),
         shape=shape,
         rate=shape * noise_variance,
         information=jnp.zeros(()),
@@ -82,7 +92,7 @@ def predictive(posterior: Posterior, design: jax.Array) -> jax.Array:
     The variance of what the model says there, without the noise of an observation, which would add
     1. With a shared design a row tells it for each of the d outputs.
     """
-    return jnp.sum(dot(design, posterior.covariance) * design, axis=-1)
+    return jnp.sum(dot(design, posterior.root) ** 2, axis=-1)
 
 
 def observed(
@@ -93,7 +103,7 @@ def observed(
 ) -> Posterior:
     """After one datum, `displacement = design @ parameters + noise`.
 
-    Exact. The covariance stays exactly symmetric; each row of the design costs O(p²).
+    Exact. Each row of the design costs O(p²).
 
     Args:
       posterior: before it.
@@ -107,7 +117,7 @@ def observed(
     Raises:
       ValueError: the shapes do not fit together.
     """
-    mean, covariance, shape, rate, information = posterior
+    mean, root, shape, rate, information = posterior
     size, dims = len(mean), displacement.shape[-1]
     shared = mean.ndim == 2
     expected = (size,) if shared else (dims, size)
@@ -118,21 +128,20 @@ def observed(
         )
 
     def absorb(carry, datum):
-        mean, covariance, misfit, information = carry
+        mean, root, misfit, information = carry
         row, seen = datum
-        spread = dot(covariance, row)
-        doubt = jnp.maximum(dot(row, spread), 0.0)
-        variance = relative_noise + doubt
-        error = seen - dot(row, mean)  # [d] or scalar
-        scaled = spread / jnp.sqrt(variance)
-        change = jnp.multiply.outer(scaled, error / jnp.sqrt(variance))
-        covariance = covariance - scaled[:, None] * scaled[None]  # symmetric to the last bit
-        misfit = misfit + jnp.sum(error**2) / variance
-        told = jnp.size(error) * jnp.log1p(doubt / relative_noise) / 2
-        return (mean + change, covariance, misfit, information + told), None
+        told = dot(row, root)  # [p], Sᵀ x
+        doubt = jnp.sum(told**2)  # x P xᵀ
+        deviation = jnp.sqrt(relative_noise + doubt)
+        error = (seen - dot(row, mean)) / deviation  # [d] or scalar
+        gain = dot(root, told) / deviation  # [p], P x over the deviation
+        mean = mean + jnp.multiply.outer(gain, error)
+        root = root - jnp.multiply.outer(gain, told / (deviation + jnp.sqrt(relative_noise)))
+        information = information + jnp.size(error) * jnp.log1p(doubt / relative_noise) / 2
+        return (mean, root, misfit + jnp.sum(error**2), information), None
 
-    after, datum = (mean, covariance, jnp.zeros_like(rate), information), (design, displacement)
+    after, datum = (mean, root, jnp.zeros_like(rate), information), (design, displacement)
     after = absorb(after, datum)[0] if shared else jax.lax.scan(absorb, after, datum)[0]
-    mean, covariance, misfit, information = after
+    mean, root, misfit, information = after
     count = jnp.where(jnp.isinf(relative_noise), 0.0, dims)
-    return Posterior(mean, covariance, shape + count / 2, rate + misfit / 2, information)
+    return Posterior(mean, root, shape + count / 2, rate + misfit / 2, information)

@@ -60,8 +60,8 @@ class Outlook(NamedTuple):
     design: Callable[[jax.Array], jax.Array]
     """`z [d] -> [p]` or `[d, p]`: derivative of the next state by the parameters; one row if each
     output has parameters of its own but the same regressors."""
-    covariance: jax.Array
-    """`[p, p]` of the parameters, in units of the noise of the next state."""
+    root: jax.Array
+    """S `[p, p]`: S Sᵀ is the covariance of the parameters, in units of the next state's noise."""
     blur: jax.Array
     """Variance with which a next state becomes known, in the same units: 1 if it is observed."""
     told: Callable[[jax.Array], jax.Array]
@@ -211,11 +211,11 @@ def information(config: Config, outlook: Outlook, actions: jax.Array, z: jax.Arr
         return information_of_later_states(config, outlook, actions, states)
     counted = states[config.every :: config.every]  # the first state is the same for all plans
     design = jax.vmap(outlook.design)(counted)
-    gram = fisher.kernel(design, outlook.covariance)
+    gram = fisher.kernel(design, outlook.root)
     outputs = len(z) if design.ndim == 2 else 1
     if config.objective == "d_optimal":
         return fisher.d_gain(gram, 1 / outlook.blur, outputs)
-    squared = fisher.squared_kernel(design, outlook.covariance)
+    squared = fisher.squared_kernel(design, outlook.root)
     return fisher.a_gain(gram, squared, 1 / outlook.blur, outputs)
 
 
@@ -228,10 +228,10 @@ def information_of_later_states(
     transitions = jax.vmap(jax.jacfwd(outlook.step))(before, actions)  # [H, d, d]
     moved = fisher.propagated(transitions, 1.0)  # the design holds the time step
     told = jax.vmap(outlook.told)(after)
-    seen = fisher.seen(fisher.kernel(design, outlook.covariance), moved, told)
+    seen = fisher.seen(fisher.kernel(design, outlook.root), moved, told)
     if config.objective == "d_optimal":
         return fisher.d_gain(seen)
-    squared = fisher.squared_kernel(design, outlook.covariance)
+    squared = fisher.squared_kernel(design, outlook.root)
     return fisher.a_gain(seen, fisher.seen(squared, moved, told))
 
 

@@ -17,6 +17,12 @@ def covariance_of(rng, size: int) -> np.ndarray:
     return rows @ rows.T / size
 
 
+def root_of(covariance: np.ndarray) -> jax.Array:
+    """One of its square roots: a rotation of Cholesky's factor."""
+    turn = np.linalg.qr(np.random.default_rng(9).normal(size=covariance.shape))[0]
+    return single(np.linalg.cholesky(covariance) @ turn)
+
+
 def dense_gains(information: np.ndarray, covariance: np.ndarray) -> tuple[float, float]:
     """Falls of log det and of the trace when `information` [p, p] is added."""
     after = np.linalg.inv(np.linalg.inv(covariance) + information)
@@ -30,9 +36,9 @@ def test_gains_are_those_of_the_full_matrices(shared):
     features = rng.normal(size=(3, H, 6) if shared else (3, H, D, 6))  # of three candidates
     covariance, outputs, precision = covariance_of(rng, 6), D if shared else 1, 0.7
 
-    def gains(features, covariance):
-        gram = fisher.kernel(features, covariance)
-        squared = fisher.squared_kernel(features, covariance)
+    def gains(features, root):
+        gram = fisher.kernel(features, root)
+        squared = fisher.squared_kernel(features, root)
         d_gain = fisher.d_gain(gram, precision, outputs)
         return (
             d_gain,
@@ -40,13 +46,31 @@ def test_gains_are_those_of_the_full_matrices(shared):
             fisher.variance_sum(gram, outputs),
         )
 
-    found = jax.jit(jax.vmap(gains, in_axes=(0, None)))(single(features), single(covariance))
+    found = jax.jit(jax.vmap(gains, in_axes=(0, None)))(single(features), root_of(covariance))
     whole = np.kron(np.eye(outputs), covariance)
     for i, path in enumerate(features):
         rows = np.kron(np.eye(outputs), path.reshape(-1, 6))
         expected = dense_gains(precision * rows.T @ rows, whole)
         expected += (np.trace(rows @ whole @ rows.T),)
         np.testing.assert_allclose([x[i] for x in found], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1.0, 1e4, 1e8])
+@pytest.mark.parametrize("size", [1, 2, 10])
+def test_gains_are_right_at_every_scale(size, scale):
+    """Of a kernel of full rank, of one of rank 1, and of nothing: log(1 + x) and x / (1 + x)."""
+    rng = np.random.default_rng(size)
+    full = covariance_of(rng, size)
+    d_gain, a_gain = jax.jit(fisher.d_gain), jax.jit(fisher.a_gain)
+    values = np.linalg.eigvalsh(full) * scale
+    gram = single(full * scale)
+    np.testing.assert_allclose(d_gain(gram), np.sum(np.log1p(values)), rtol=1e-4)
+    np.testing.assert_allclose(a_gain(gram, gram), np.sum(values / (1 + values)), rtol=1e-4)
+    same = single(np.full((size, size), scale))
+    np.testing.assert_allclose(d_gain(same), np.log1p(size * scale), rtol=1e-4)
+    np.testing.assert_allclose(a_gain(same, same), size * scale / (1 + size * scale), rtol=1e-4)
+    nothing = jnp.zeros((size, size))
+    assert d_gain(nothing) == a_gain(nothing, nothing) == d_gain(same, 0.0) == 0.0
 
 
 def rollout(weights: np.ndarray, actions: np.ndarray) -> np.ndarray:
@@ -80,7 +104,7 @@ def test_gains_through_observations_are_those_of_finite_differences(poisson):
         return (jnp.exp(mean), jnp.exp(mean)) if poisson else (mean, jnp.full(7, 0.3))
 
     @jax.jit
-    def gains(states, covariance):
+    def gains(states, root):
         features = rbf.features(GRID, states[:-1])
         jacobian = jax.vmap(jax.jacfwd(lambda z: rbf.features(GRID, z) @ single(weights)))
         path = fisher.propagated(jnp.eye(D)[None] + DT * jacobian(states[:-1]), DT)
@@ -88,13 +112,13 @@ def test_gains_through_observations_are_those_of_finite_differences(poisson):
         told = jax.vmap(known)(states[1:])
         whole = jnp.kron(features[:, None], jnp.eye(D)[None])  # [H, d, C d]
         answers = []
-        for rows, prior in (features, covariance), (whole, jnp.kron(covariance, jnp.eye(D))):
+        for rows, prior in (features, root), (whole, jnp.kron(root, jnp.eye(D))):
             gram = fisher.seen(fisher.kernel(rows, prior), path, told)
             squared = fisher.seen(fisher.squared_kernel(rows, prior), path, told)
             answers.append((fisher.d_gain(gram), fisher.a_gain(gram, squared)))
         return answers
 
-    shared, unshared = gains(single(states), single(covariance))
+    shared, unshared = gains(single(states), root_of(covariance))
     np.testing.assert_allclose(shared, expected, rtol=1e-3)
     np.testing.assert_allclose(unshared, expected, rtol=1e-3)
 
@@ -113,13 +137,14 @@ def test_information_about_an_embedding_of_two_numbers():
         beliefs.append(state)
 
     @jax.jit
-    def gain(slopes, transitions, beliefs, embedding):
+    def gain(slopes, transitions, beliefs, root):
         emission = lambda z: (single(C) @ z, jnp.full(6, noise))
         told = jax.vmap(lambda P: kalman.information(kalman.Belief(jnp.zeros(D), P), emission))
-        gram = fisher.kernel(slopes, embedding)
+        gram = fisher.kernel(slopes, root)
         return fisher.d_gain(fisher.seen(gram, fisher.propagated(transitions, DT), told(beliefs)))
 
-    found = gain(*(single(x) for x in (slopes, transitions, np.array(beliefs), embedding)))
+    path = (single(x) for x in (slopes, transitions, np.array(beliefs)))
+    found = gain(*path, root_of(embedding))
     expected = np.linalg.slogdet(np.eye(2) + embedding @ total)[1]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 

@@ -115,3 +115,61 @@ def test_channels_without_noise_and_shapes_that_do_not_fit():
     np.testing.assert_allclose(found.mean, [0.3, -2.0], atol=1e-5)
     with pytest.raises(ValueError, match=r"shapes \(3,\), \(2,\) and \(2,\)"):
         kalman.correct(Belief(jnp.zeros(2), jnp.eye(2)), jnp.zeros(3), exact)
+
+
+@pytest.mark.parametrize(
+    ("noise", "blur"),
+    [(1.0, 1.0), (1e-8, 1.0), (1e8, 1.0), (1.0, 1e-8), (1.0, 1e8), (1e-8, 1e-8), (1e8, 1e8)],
+)
+@pytest.mark.parametrize(("dims", "channels"), [(2, 1), (2, 6), (3, 2), (3, 7)])
+def test_every_scale_of_belief_and_channels_is_as_in_float64(dims, channels, noise, blur):
+    """Errors are relative to the largest entry, as a matrix's are in float32."""
+    rng = np.random.default_rng(channels)
+    C, P = rng.normal(size=(channels, dims)), blur * POSITIVE[:dims, :dims]
+    obs = np.sqrt(noise) * rng.normal(size=channels)
+
+    @jax.jit
+    def found(covariance, obs):
+        emission = lambda z: (jnp.asarray(C, jnp.float32) @ z, jnp.full(channels, noise))
+        belief = Belief(jnp.zeros(dims), covariance)
+        return kalman.correct(belief, obs, emission), kalman.evidence(belief, obs, emission)
+
+    after, told = found(*(jnp.asarray(x, jnp.float32) for x in (P, obs)))
+    root = np.linalg.cholesky(P)
+    factor = np.linalg.qr(np.concatenate([np.linalg.inv(root), C / np.sqrt(noise)]), mode="r")
+    inverse = np.linalg.inv(factor)
+    covariance = inverse @ inverse.T  # in float64 nothing else is exact at these scales
+    np.testing.assert_allclose(after.covariance, covariance, atol=1e-4 * np.abs(covariance).max())
+    mean = covariance @ C.T @ obs / noise
+    np.testing.assert_allclose(after.mean, mean, atol=1e-3 * np.sqrt(blur))
+    factor = np.linalg.qr(np.concatenate([np.sqrt(noise) * np.eye(channels), root.T @ C.T]), "r")
+    slope = np.linalg.solve(factor.T, C)
+    information = slope.T @ slope
+    scale = np.abs(information).max()
+    np.testing.assert_allclose(told.information, information, atol=1e-3 * scale)
+    assert np.all(np.linalg.eigvalsh(np.asarray(after.covariance, np.float64)) >= -1e-6 * blur)
+
+
+@pytest.mark.parametrize(
+    "rate", [None, 1e-15, 1e-25, 0.0], ids=["no channels", "1e-15", "1e-25", "silent"]
+)
+def test_where_nothing_is_seen_the_evidence_is_nothing(rate):
+    """No channels; or Poisson ones that hardly ever fire, and did not."""
+    channels = 0 if rate is None else 5
+
+    def emission(z):
+        mean = (rate or 0.0) * jnp.exp(jnp.ones((channels, 2)) @ z)
+        return mean, mean
+
+    @jax.jit
+    def found(belief, obs):
+        return kalman.evidence(belief, obs, emission), kalman.correct(belief, obs, emission)
+
+    told, after = found(Belief(jnp.zeros(2), jnp.eye(2)), jnp.zeros(channels))
+    assert np.all(np.isfinite(told.displacement))
+    if not rate:
+        np.testing.assert_array_equal(told.displacement, 0.0)
+    np.testing.assert_allclose(told.information, 0.0, atol=1e-12)
+    assert float(told.weight) >= 0
+    np.testing.assert_allclose(after.mean, 0.0, atol=1e-12)
+    np.testing.assert_allclose(after.covariance, np.eye(2), atol=1e-6)

@@ -1,6 +1,9 @@
 """Factorisations: right, and never handed to LAPACK as a batch."""
 
+import os
 import re
+import subprocess
+import sys
 
 import chex
 import jax
@@ -37,16 +40,15 @@ def test_positive_matrices_are_factorised_together(size):
     right = rng.normal(size=(4, size, 2)).astype(np.float32)
 
     def all_three(positive, right):
-        return linalg.log_determinant(positive), linalg.solve_positive(positive, right)
+        lower = linalg.root(positive)
+        return linalg.solve_positive(positive, right), linalg.solve_lower(lower, right)
 
     inner = jax.vmap(all_three, in_axes=(0, None))  # maps over the 3
     mapped = jax.jit(jax.vmap(inner, in_axes=(1, 0), out_axes=1)).lower(positive, right).compile()
     assert "custom-call" not in str(mapped.as_text())
     exact = positive.astype(np.float64)
-    answers = (
-        np.linalg.slogdet(exact)[1],
-        np.linalg.solve(exact, np.broadcast_to(right, (3, 4, size, 2))),
-    )
+    rights = np.broadcast_to(right, (3, 4, size, 2))
+    answers = (np.linalg.solve(exact, rights), np.linalg.solve(np.linalg.cholesky(exact), rights))
     for found in (mapped(positive, right), jax.jit(all_three)(positive, right)):
         chex.assert_trees_all_close(found, answers, rtol=2e-4, atol=2e-4)
     factor = np.asarray(jax.jit(jax.vmap(linalg.root))(positive))
@@ -66,6 +68,58 @@ def test_root_of_a_semidefinite_matrix(size):
         factor @ factor.swapaxes(-1, -2) / scale, matrices / scale, atol=1e-5
     )
     np.testing.assert_allclose(factor[..., 1:], 0.0)
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e-4, 1.0, 1e4, 1e6])
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_root_of_one_plus_a_product(size, scale):
+    """The 1 is not lost beside a large product of low rank, which float64 has room for."""
+    rng = np.random.default_rng(size)
+    factor = (scale * rng.normal(size=(4, size, 1))).astype(np.float32)
+    wide = (scale * rng.normal(size=(4, size, size + 2))).astype(np.float32)
+    for rows in (factor, wide, np.zeros_like(wide)):
+        lower = np.asarray(jax.jit(jax.vmap(linalg.root1p))(rows), np.float64)
+        np.testing.assert_array_equal(lower, np.tril(lower))
+        values = np.linalg.svd(rows.astype(np.float64), compute_uv=False)
+        expected = np.sum(np.log1p(values**2), axis=1)
+        found = jax.jit(jax.vmap(linalg.log_determinant1p))(rows)
+        # roundings of the factor beside the 1
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * scale)
+        product = np.eye(size) + rows.astype(np.float64) @ rows.astype(np.float64).mT
+        np.testing.assert_allclose(lower @ lower.mT, product, rtol=1e-5, atol=1e-6 * product.max())
+
+
+def test_root_of_an_inverse():
+    positive = MATRICES @ MATRICES.transpose(0, 2, 1) + 0.1 * np.eye(5, dtype=np.float32)
+    root = np.asarray(jax.jit(jax.vmap(linalg.inverse_root))(positive))
+    np.testing.assert_allclose(root @ root.mT @ positive, np.eye(5)[None].repeat(3, 0), atol=1e-3)
+    singular = np.ones((5, 5), np.float32)
+    assert np.isfinite(linalg.inverse_root(singular)).all()
+
+
+def test_explicit_meshes_keep_the_examples_where_they_are():
+    """On two devices, in a process of its own: each loops over its half."""
+    script = """
+import jax, jax.numpy as jnp, numpy as np
+from jaxrl import linalg
+mesh = jax.make_mesh((2,), ("s",), axis_types=(jax.sharding.AxisType.Explicit,))
+jax.set_mesh(mesh)
+rng = np.random.default_rng(0)
+rows = rng.normal(size=(4, 3, 5)).astype(np.float32)
+rows = rows @ rows.swapaxes(1, 2)
+placed = jax.device_put(rows, jax.P("s"))
+values, vectors = jax.jit(jax.vmap(linalg.eigh))(placed)
+assert values.sharding.spec[0] == "s", values.sharding
+np.testing.assert_allclose(values, np.linalg.eigvalsh(rows), atol=1e-4)
+shared = jax.jit(jax.vmap(lambda a, b: linalg.inverse(a + b), in_axes=(0, None)))
+found = shared(placed, jnp.eye(3))
+np.testing.assert_allclose(found, np.linalg.inv(rows + np.eye(3)), atol=1e-4)
+whole = jax.jit(jax.vmap(linalg.singular_values))(jnp.asarray(rows))  # on one device or on all
+np.testing.assert_allclose(whole, np.linalg.svd(rows, compute_uv=False), atol=1e-4)
+"""
+    flags = "--xla_force_host_platform_device_count=2"
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment, timeout=300)
 
 
 def test_weights_start_orthogonal(key):

@@ -118,3 +118,35 @@ def test_what_does_not_fit_is_refused():
         posterior.prior(3, 2, 1.0, 1.0, -1.0)
     with pytest.raises(ValueError, match=r"shapes \(4,\) and \(2,\), expected \(3,\)"):
         posterior.observed(posterior.prior(3, 2, 1.0, 1.0), jnp.ones(4), jnp.ones(2))
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-6, 1e-8, 1e-10, 1e-12])
+def test_next_to_no_noise_leaves_variances_positive_and_right(noise):
+    """3,000 steps on 81 overlapping bumps; data up to 10¹¹ times as certain as the prior.
+
+    Against float64 with QR; errors in units of the deviation that was expected before any data,
+    beside which data that certain leave float32 nothing to tell.
+    """
+    grid, dt = rbf.Grid(per_axis=9), 0.1
+    rng = np.random.default_rng(0)
+    walk = np.clip(np.cumsum(0.3 * rng.normal(size=(3000, 2)), axis=0), -2.5, 2.5)
+    walk = 2.4 * np.sin(walk)
+    design = dt * np.asarray(jax.jit(rbf.features)(grid, walk.astype(np.float32)))
+    relative = 0.25 / (noise * dt)
+    exact = design.astype(np.float64)
+    weights = 0.5 * rng.normal(size=(81, 2))
+    target = exact @ weights + np.sqrt(noise * dt) * rng.normal(size=(3000, 2))
+    start = posterior.prior(81, 2, relative, noise * dt)
+    found = learned(start, design, target.astype(np.float32), np.ones(3000, np.float32))
+    stacked = np.concatenate([exact, np.eye(81) / np.sqrt(relative)])
+    factor = np.linalg.qr(stacked, mode="r")  # its inverse is a square root of the covariance
+    deviation = np.sqrt(np.sum(np.linalg.solve(factor.T, exact[::30].T) ** 2, axis=0))
+    before = np.sqrt(relative * np.sum(exact[::30] ** 2, axis=1))
+    seen = np.sqrt(posterior.predictive(found, jnp.asarray(design[::30])))
+    assert np.all(np.isfinite(seen))
+    assert np.all(np.diagonal(found.covariance) >= 0)
+    np.testing.assert_allclose(seen / before, deviation / before, rtol=0.05, atol=3e-6)
+    rows = np.concatenate([target, np.zeros((81, 2))])
+    mean = np.linalg.lstsq(stacked, rows, rcond=None)[0]
+    error = np.abs(design[::30] @ np.asarray(found.mean) - exact[::30] @ mean)
+    assert np.max(error) < 1e-4 * np.abs(target).max() + 0.05 * np.sqrt(noise * dt)

@@ -50,7 +50,7 @@ def see(knowledge: Knowledge) -> Outlook:
     return Outlook(
         step=lambda z, u: z + DT * (velocity(z) + u),
         design=design,
-        covariance=covariance,
+        root=jnp.linalg.cholesky(covariance),
         blur=jnp.array(BLUR),
         told=lambda z: jnp.stack([jnp.stack([jnp.asarray(x) for x in row]) for row in told(z)]),
         spread=lambda z: rbf.features(GRID, z) @ covariance[:P, :P] @ rbf.features(GRID, z),

@@ -18,7 +18,6 @@ from flax import struct
 from jaxrl import action_values, checks, prioritised, replay, returns
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
-
 Loss = Literal["huber", "squared"]
 
 

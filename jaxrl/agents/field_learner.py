@@ -248,7 +248,7 @@ def look_ahead(config: Config, world: World, state: State) -> Outlook:
     return Outlook(
         step=lambda z, u: moved(config, world, state, u, z),
         design=partial(design, config, world, state),
-        covariance=state.posterior.covariance,
+        root=state.posterior.root,
         blur=state.blur,
         told=told,
         spread=partial(uncertainty, config, world, state),

@@ -326,11 +326,10 @@ def counted_anew(config: Config, model: SequenceVAE, operands: tuple) -> Posteri
     weight = window.valid.reshape(-1, *[1] * (rows.ndim - 1)).astype(rows.dtype)
     rows = (rows * weight).reshape(-1, rows.shape[-1])
     before = first_information(config, model, known, params)
-    precision = jnp.diag(1 / jnp.diag(before.covariance))
+    precision = jnp.diag(1 / jnp.diag(before.root) ** 2)
     seen = jnp.matmul(rows.T, rows, precision="highest")
     precision = precision + seen / blur(config, model, params)
-    covariance = linalg.inverse(precision)
-    return before._replace(covariance=(covariance + covariance.T) / 2)
+    return before._replace(root=linalg.inverse_root(precision))
 
 
 def uncertainty(
@@ -364,7 +363,7 @@ def look_ahead(config: Config, model: SequenceVAE, knowledge: Knowledge) -> Outl
     return Outlook(
         step=lambda z, u: moved(model, params, known, u, z),
         design=at,
-        covariance=information.covariance,
+        root=information.root,
         blur=blur(config, model, params),
         told=told_of_state,
         spread=spread,
