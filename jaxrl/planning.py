@@ -16,7 +16,7 @@ from flax import struct
 from jaxrl import checks
 
 Cost = Callable[[jax.Array], jax.Array]
-"""Sequences `[N, H, m]` -> costs `[N]`; one that is not a number counts as infinite."""
+"""Sequences `[N, H, m]` -> costs `[N]`; one that is not finite is counted, as infinitely dear."""
 
 
 @struct.dataclass
@@ -61,6 +61,7 @@ class Plan(NamedTuple):
     mean: jax.Array  # [H, m]
     elites: jax.Array  # [k, H, m], the best first
     started: jax.Array  # bool; whether `elites` come from an earlier call
+    invalid: jax.Array  # int32; sequences tried so far, in all calls, whose cost was not finite
 
 
 def check(config: Config) -> None:
@@ -95,7 +96,7 @@ def first_plan(config: Config, low: jax.Array, high: jax.Array) -> Plan:
     centre = (low + high) / 2
     mean = jnp.broadcast_to(centre[None], (config.horizon, len(low)))
     elites = jnp.broadcast_to(mean[None], (config.kept, *mean.shape))
-    return Plan(mean, elites, jnp.asarray(False))
+    return Plan(mean, elites, jnp.asarray(False), jnp.zeros((), jnp.int32))
 
 
 def icem(
@@ -122,7 +123,7 @@ def icem(
     box = [jnp.broadcast_to(side[None], shape[1:]) for side in (low, high)]
     mean, std = plan.mean, config.initial_std * (box[1] - box[0]) / 2
     pool, pool_cost = plan.elites, jnp.zeros(0)
-    best, best_cost = mean, jnp.asarray(jnp.inf)
+    best, best_cost, invalid = mean, jnp.asarray(jnp.inf), plan.invalid
     for i, noise in enumerate(jnp.split(noises, np.cumsum(config.draws)[:-1])):
         drawn = jnp.clip(mean[None] + std[None] * noise, *(side[None] for side in box))
         if i == config.iterations - 1:
@@ -130,9 +131,14 @@ def icem(
         tried = jnp.concatenate([drawn, pool])
         if i == 0:
             unborn = (jnp.arange(len(tried)) >= len(drawn)) & ~plan.started  # no call was before
-            costs = jnp.where(unborn, jnp.inf, _comparable(cost(tried)))
+            costs = cost(tried)
+            invalid = invalid + jnp.sum(~jnp.isfinite(costs) & ~unborn, dtype=jnp.int32)
+            costs = jnp.where(unborn, jnp.inf, costs)
         else:
-            costs = jnp.concatenate([_comparable(cost(drawn)), pool_cost])
+            costs = cost(drawn)
+            invalid = invalid + jnp.sum(~jnp.isfinite(costs), dtype=jnp.int32)
+            costs = jnp.concatenate([costs, pool_cost])
+        costs = jnp.where(jnp.isfinite(costs), costs, jnp.inf)
         falling, chosen = jax.lax.top_k(-costs, config.elites)
         elites, elite_costs = tried[chosen], -falling
         best = jnp.where(elite_costs[0] < best_cost, elites[0], best)
@@ -140,7 +146,7 @@ def icem(
         mean = _mixed(config.momentum, jnp.mean(elites, axis=0), mean)
         std = _mixed(config.momentum, jnp.std(elites, axis=0, ddof=1), std)
         pool, pool_cost = elites[: config.kept], elite_costs[: config.kept]
-    after = Plan(mean, pool, jnp.asarray(True))
+    after = Plan(mean, pool, jnp.asarray(True), invalid)
     return best, best_cost, advanced(after, 1, low, high, shift_key)
 
 
@@ -157,7 +163,7 @@ def cem(
     best, best_cost, after = icem(
         cost, plain, plan._replace(elites=plan.elites[:0]), low, high, key
     )
-    return best, best_cost, plan._replace(mean=after.mean)
+    return best, best_cost, plan._replace(mean=after.mean, invalid=after.invalid)
 
 
 def advanced(
@@ -208,7 +214,3 @@ def _fourier(length: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _mixed(share: float | jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:
     return (1 - share) * new + share * old
-
-
-def _comparable(costs: jax.Array) -> jax.Array:
-    return jnp.where(jnp.isnan(costs), jnp.inf, costs)

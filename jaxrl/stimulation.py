@@ -17,6 +17,7 @@ from flax import struct
 
 from jaxrl import checks, fisher, planning
 from jaxrl.due import when
+from jaxrl.kalman import Belief
 from jaxrl.types import PyTree
 
 Kind = Literal["hold", "myopic", "planned"]
@@ -90,6 +91,13 @@ class Stimulus(NamedTuple):
     steps_left: jax.Array  # int32; of the input held, or of the plan in use
     actions: jax.Array  # [H, m] the plan in use
     plan: planning.Plan
+
+
+class Extras(NamedTuple):
+    """What a learner that stimulates keeps of each step, beside the transition."""
+
+    belief: Belief  # of the state that was acted in
+    invalid_plans: jax.Array  # int32; plans tried so far whose cost was not finite
 
 
 class Policy(NamedTuple):

@@ -94,7 +94,7 @@ def test_memory_and_colour_help_to_get_somewhere(key):
 
 def test_a_plan_moves_on_with_the_steps_taken(key):
     mean = jnp.arange(12.0).reshape(6, 2) / 12
-    plan = planning.Plan(mean, jnp.stack([mean - 0.5, -mean]), jnp.asarray(True))
+    plan = planning.Plan(mean, jnp.stack([mean - 0.5, -mean]), jnp.asarray(True), jnp.int32(5))
     moved = jax.jit(planning.advanced)(plan, 4, LOW, HIGH, key)
     np.testing.assert_array_equal(moved.mean, mean[np.array([4, 5, 5, 5, 5, 5])])
     np.testing.assert_array_equal(moved.elites[:, :2], plan.elites[:, 4:])
@@ -134,3 +134,35 @@ def test_settings_that_fit_nothing_are_refused(change, match):
 def test_a_box_without_shape_is_refused():
     with pytest.raises(ValueError, match=r"shapes \(\) and \(2,\)"):
         planning.first_plan(Config(), jnp.asarray(-1.0), HIGH)
+
+
+@pytest.mark.parametrize("method", [planning.icem, planning.cem])
+@pytest.mark.parametrize("wrong", [jnp.nan, jnp.inf, -jnp.inf])
+def test_costs_that_are_not_finite_are_counted_and_never_chosen(method, wrong):
+    """Where the first action is positive there is no cost; counted on the host, call by call."""
+    seen = []
+
+    def cost(actions):
+        costs = jnp.where(actions[:, 0, 0] > 0, wrong, quadratic(actions))
+        jax.debug.callback(lambda x: seen.append(np.asarray(x)), costs, ordered=True)
+        return costs
+
+    call = jax.jit(lambda plan, key: method(cost, SMALL, plan, LOW, HIGH, key))
+    plan = planning.first_plan(SMALL, LOW, HIGH)
+    for i in range(3):
+        best, best_cost, plan = call(plan, jax.random.key(i))
+        jax.effects_barrier()
+        if i == 0:  # the last rows of a first call are no sequences yet
+            seen[0] = seen[0][: SMALL.candidates]
+        expected = sum(int(np.sum(~np.isfinite(x))) for x in seen)
+        assert np.isfinite(best_cost)
+        assert best[0, 0] <= 0
+        assert 0 < int(plan.invalid) == expected
+
+
+def test_nothing_is_counted_where_all_costs_are_finite():
+    plan = planning.first_plan(SMALL, LOW, HIGH)
+    after = jax.jit(lambda k: planning.icem(quadratic, SMALL, plan, LOW, HIGH, k))(
+        jax.random.key(0)
+    )
+    assert int(after[2].invalid) == 0

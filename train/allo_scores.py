@@ -66,7 +66,8 @@ def seed_scores(
     """All that `eval.json` says of one seed.
 
     Features `[S, d]`, eigenvalues found `[d]`, and the law of pairs `[S, S]` that the recorded
-    transitions make likely.
+    transitions make likely. States that no pair begins in were never left: what is learned of them
+    is a guess of the network's.
     """
     d = features.shape[1]
     empirical = laplacian.eigensystem(np.asarray(pairs, float), missing="drop")
@@ -83,6 +84,7 @@ def seed_scores(
         "collapsed": int(learned["collapsed"]),
         "eigenvalues_within": int(np.sum(subspace.within(found, truth.values))),
         "eigenvalue_error": float(error.max()),
+        "never_left": int(np.sum(np.sum(pairs, axis=1) == 0)),
         "cosines": learned["cosines"].tolist(),
         "eigenvalues": np.asarray(found).tolist(),
     }
@@ -94,6 +96,12 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
         "score: similarity with the true eigenspaces; near ties: the same, eigenvalues within 1 % "
         "of each other taken as one; ceiling: what the data allow; λ: how many are right"
     )
+    never_left = {row["seed"]: row["never_left"] for row in seeds if row["never_left"]}
+    if never_left:
+        counts = ", ".join(f"{count} with seed {seed}" for seed, count in never_left.items())
+        caption += (
+            f"\nStates that no recorded transition leaves: {counts}. Record more transitions."
+        )
     table = Table(title="learned against true eigenvectors", caption=caption)
     columns = {
         "similarity": "score",

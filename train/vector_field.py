@@ -20,6 +20,7 @@ from train import (
     command,
     experiments,
     recorded,
+    records,
     scores,
     settings,
     vector_field_film,
@@ -94,6 +95,9 @@ def finish(config: Config, result: Result) -> None:
         paths = vector_field_pictures.draw_all(result.directory, config, agents, traces)
         for table in vector_field_scores.comparison_tables(result.directory, config):
             Console().print(table)
+        rows = records.read_metrics(result.directory)
+        for name, count in vector_field_scores.invalid_plans(rows, config).items():
+            print(f"{name}: {count:,} plans had a cost that is not finite and were passed over")
     for path in paths:
         print(path)
 

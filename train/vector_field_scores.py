@@ -208,6 +208,13 @@ def comparison_tables(directory: Path, config: Config) -> list[Table]:
     return tables
 
 
+def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:
+    """By policy, how many plans of a whole run had a cost that was not finite; without zeros."""
+    _, values = error_curves(rows, config, "invalid_plans")  # counted since the start
+    counts = values[:, -1].sum(axis=(0, 1)).astype(int)
+    return {name: int(n) for name, n in zip(config.policies, counts, strict=True) if n}
+
+
 def samples_ratio(
     steps: np.ndarray, errors: np.ndarray, baseline: np.ndarray, at: int
 ) -> np.ndarray:

@@ -298,7 +298,9 @@ def turned(
         slope = spectral.product(state.law.graph, u) / 2  # ρ L u
         energy, gram = spectral.product(u.T, slope), spectral.product((u * weight).T, u)
         turn, values = spectral.rayleigh_ritz(energy, gram)
-        miss = spectral.product(slope / weight, turn) - values[None, :] * spectral.product(u, turn)
+        # States that no recorded pair begins in have no weight, and no part in L2(ρ).
+        laplacian = slope / jnp.where(weight > 0, weight, 1.0)  # L u
+        miss = spectral.product(laplacian, turn) - values[None, :] * spectral.product(u, turn)
         residual = jnp.sqrt(jnp.sum(weight * miss**2, axis=0))
         is_whole = len(values) == len(u)  # nothing lies beyond the span of as many features
         error = spectral.eigenvector_errors(residual, values, is_whole)

@@ -19,7 +19,7 @@ from jaxrl import checks, kalman, posterior, rbf, stimulation
 from jaxrl.kalman import Belief
 from jaxrl.latent_scores import forecasts
 from jaxrl.posterior import Posterior
-from jaxrl.stimulation import Known, Outlook, Stimulus
+from jaxrl.stimulation import Extras, Known, Outlook, Stimulus
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -88,13 +88,14 @@ def make(config: Config, world: World, known: Known) -> Agent:
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
         belief = perceive(config, world, state, memory.expected, obs)
         action, stimulus = policy.act(state, belief.mean, memory.stimulus, key)
-        return action, Memory(expect(config, world, state, belief, action), stimulus), belief
+        after = Memory(expect(config, world, state, belief, action), stimulus)
+        return action, after, Extras(belief, stimulus.plan.invalid)
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         del key  # nothing is drawn
         one_by_one = jax.tree.map(
             lambda x: x.reshape(-1, *x.shape[2:]),
-            (rollout.extras, rollout.action, rollout.next_obs),
+            (rollout.extras.belief, rollout.action, rollout.next_obs),
         )
 
         def step(state: State, datum: tuple[Belief, jax.Array, jax.Array]):
@@ -102,7 +103,12 @@ def make(config: Config, world: World, known: Known) -> Agent:
 
         state, _ = jax.lax.scan(step, state, one_by_one)
         noise = posterior.noise_variance(state.posterior) / known.dt
-        return state, {"information": state.posterior.information, "process_noise": noise}
+        metrics = {
+            "information": state.posterior.information,
+            "process_noise": noise,
+            "invalid_plans": jnp.max(rollout.extras.invalid_plans),
+        }
+        return state, metrics
 
     return Agent(init, memory, act, update)
 

@@ -28,7 +28,7 @@ from jaxrl.networks.fields import RBFField
 from jaxrl.networks.latent import SequenceVAE, Window
 from jaxrl.posterior import Posterior
 from jaxrl.replay import Places, Replay
-from jaxrl.stimulation import Known, Outlook, Stimulus
+from jaxrl.stimulation import Extras, Known, Outlook, Stimulus
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -139,7 +139,8 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
         filtered, belief = perceive(config, model, state, memory, obs)
         knowledge = Knowledge(state.params, state.information, state.known)
         action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
-        return action, Memory(filtered, action, stimulus), belief
+        extras = Extras(belief, stimulus.plan.invalid)
+        return action, Memory(filtered, action, stimulus), extras
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         return learn(config, model, state, rollout, key)
@@ -212,14 +213,16 @@ def learn(
     steps = jnp.arange(config.gradient_steps)
     (params, opt_state, _), metrics = jax.lax.scan(step, start, steps)
     updates = state.updates + 1
-    means = rollout.extras.mean.reshape(-1, model.latent)
+    means = rollout.extras.belief.mean.reshape(-1, model.latent)
     information = told(config, model, params, state.known, state.information, means)
     recount = partial(counted_anew, config, model)
     information = when(
         updates % config.recount_steps == 0, recount, (params, state.known, memory), information
     )
     state = State(params, opt_state, memory, information, updates, state.known)
-    return state, jax.tree.map(jnp.mean, metrics)
+    metrics = jax.tree.map(jnp.mean, metrics)
+    metrics["invalid_plans"] = jnp.max(rollout.extras.invalid_plans)
+    return state, metrics
 
 
 def gradient_step(

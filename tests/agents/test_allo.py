@@ -475,3 +475,45 @@ def test_what_does_not_fit_is_refused_in_one_line(change, message):
 def test_exact_expectations_need_numbered_states():
     with pytest.raises(ValueError, match="needs numbered states: choose expectation sampled"):
         allo.make(Encoder(MLP((8,)), 6), SMALL, 4)
+
+
+def test_states_that_were_never_left_do_not_end_a_run():
+    """Two walks in the left of a corridor: one cell is only ever entered, and four are never seen.
+
+    What the turned features miss is that of float64, over the states that were left.
+    """
+    config = replace(SMALL, steps_per_update=10, schedule="measured")
+    state = jnp.array([[0, 4], [1, 3], [0, 4], [1, 3]])
+    next_state = jnp.array([[1, 3], [0, 4], [1, 3], [2, 2]])
+    no = jnp.zeros((4, 2), bool)
+    ends = no.at[-1].set(True)
+    nothing = jnp.zeros((4, 2), jnp.int32)
+    rollout = Transition(state, nothing, jnp.zeros((4, 2)), next_state, no, ends, ())
+    corridor = training(config, parse("........."), (8,), 2, 4)
+    start = corridor.agent.init(jax.random.key(0), jnp.int32(0))
+    network = corridor.network
+
+    @jax.jit
+    def learned(start, rollout):
+        recorded = allo.recorded(config, start, rollout)
+        return recorded, *allo.turned(
+            network, config, recorded, recorded.learner, jax.random.key(1)
+        )
+
+    after, learner, error = learned(start, rollout)
+    law = np.asarray(allo.pair_law(config, after), float)
+    weight = law.sum(axis=1)
+    np.testing.assert_array_equal(weight > 0, [True, True, False, True, True] + 4 * [False])
+    np.testing.assert_array_equal(allo.visits(config, after) > 0, weight > 0)
+    u = np.asarray(network.apply(learner.params, after.inputs), float)
+    left = weight > 0
+    product = ((weight + law.sum(axis=0))[:, None] * u - (law + law.T) @ u)[left] / 2
+    values = -np.diag(learner.multipliers.duals) / 4
+    miss = product / weight[left, None] - values * u[left]
+    residual = np.sqrt(np.sum(weight[left, None] * miss**2, axis=0))
+    expected = spectral.eigenvector_errors(
+        *(jnp.asarray(x, jnp.float32) for x in (residual, values))
+    )
+    np.testing.assert_allclose(error, expected, rtol=0.05, atol=1e-3)
+    final, metrics = jax.jit(partial(corridor.agent.update, key=jax.random.key(2)))(start, rollout)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((final.learner, metrics)))

@@ -15,7 +15,7 @@ from jaxrl import loop, rbf, stimulation
 from jaxrl.agents import field_learner
 from jaxrl.agents.field_learner import Config, World
 from jaxrl.kalman import Belief
-from jaxrl.stimulation import Known
+from jaxrl.stimulation import Extras, Known
 from jaxrl.types import Agent, Transition
 
 GRID = rbf.Grid(per_axis=5, half_width=2.0)
@@ -62,9 +62,9 @@ def walk(velocity, seed: int = 0) -> Path:
 def rollout_of(path: Path) -> Transition:
     """`[T, 1]`; the state is observed."""
     z, u = single(path.z)[:, None], single(path.u)[:, None]
-    belief = Belief(z[:-1], jnp.zeros((T, 1, D, D)))
+    extras = Extras(Belief(z[:-1], jnp.zeros((T, 1, D, D))), jnp.zeros((T, 1), jnp.int32))
     nothing = jnp.zeros((T, 1))
-    return Transition(z[:-1], u, nothing, z[1:], nothing > 0, nothing > 0, belief)
+    return Transition(z[:-1], u, nothing, z[1:], nothing > 0, nothing > 0, extras)
 
 
 @partial(jax.jit, static_argnums=1)
@@ -338,10 +338,10 @@ def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
         state, memory = agent.init(agent_key, obs), agent.memory()
         for _ in range(8):
             key, act_key, env_key = jax.random.split(key, 3)
-            action, memory, belief = act(state, memory, obs, first(act_key))
+            action, memory, extras = act(state, memory, obs, first(act_key))
             before = obs
             obs, env, reward, *ends, _ = CYCLE.step(first(env_key), env, action, PARAMS)
-            now = Transition(before, action, reward, obs, ends[0], ends[1], belief)
+            now = Transition(before, action, reward, obs, ends[0], ends[1], extras)
             key, update_key = jax.random.split(key)
             state, _ = update(state, jax.tree.map(lambda x: x[None, None], now), update_key)
         alone = (state.posterior, state.posterior.information, env.z)

@@ -80,7 +80,7 @@ def beliefs(manager: str, seen: jax.Array):
     def step(carry, obs):
         memory, key = carry
         key, act_key = jax.random.split(key)
-        action, memory, belief = agent.act(state, memory, obs, act_key)
+        action, memory, (belief, _) = agent.act(state, memory, obs, act_key)
         return (memory, key), (belief.mean, jnp.diagonal(belief.covariance), action)
 
     return jax.lax.scan(step, (agent.memory(), jax.random.key(2)), seen)[1]
@@ -278,10 +278,10 @@ def one_by_one() -> OneByOne:
     state, memory, states, keys = jax.jit(AGENT.init)(agent_key, obs), AGENT.memory(), [], []
     for _ in range(6):
         key, act_key, env_key = jax.random.split(key, 3)
-        action, memory, belief = act(state, memory, obs, first(act_key))
+        action, memory, extras = act(state, memory, obs, first(act_key))
         before = obs
         obs, env, reward, *ends, _ = step(first(env_key), env, action, ())
-        now = Transition(before, action, reward, obs, ends[0], ends[1], belief)
+        now = Transition(before, action, reward, obs, ends[0], ends[1], extras)
         key, update_key = jax.random.split(key)
         states.append(state)
         keys.append(jax.random.clone(update_key))

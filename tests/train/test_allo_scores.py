@@ -73,6 +73,13 @@ def test_collapse_and_states_that_data_lack():
     assert found["cosines"] == pytest.approx([1.0, 0, 0, 0], abs=1e-5)
     assert found["similarity"] == pytest.approx(1 / D, abs=1e-5)
     assert 0 < found["ceiling"] < 1
+    assert found["never_left"] == 1
+    assert "no recorded transition leaves: 1 with seed 3" in caption_of([found])
+    assert "no recorded transition" not in caption_of([{**found, "never_left": 0}])
+
+
+def caption_of(rows: list[dict]) -> str:
+    return str(allo_scores.scores_table(rows, D).caption)
 
 
 def test_the_table_has_a_row_for_each_seed_and_one_for_their_mean():
