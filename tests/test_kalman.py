@@ -142,7 +142,8 @@ def test_every_scale_of_belief_and_channels_is_as_in_float64(dims, channels, noi
     np.testing.assert_allclose(after.covariance, covariance, atol=1e-4 * np.abs(covariance).max())
     mean = covariance @ C.T @ obs / noise
     np.testing.assert_allclose(after.mean, mean, atol=1e-3 * np.sqrt(blur))
-    factor = np.linalg.qr(np.concatenate([np.sqrt(noise) * np.eye(channels), root.T @ C.T]), "r")
+    rows = np.concatenate([np.sqrt(noise) * np.eye(channels), root.T @ C.T])
+    factor = np.asarray(np.linalg.qr(rows, mode="r"))
     slope = np.linalg.solve(factor.T, C)
     information = slope.T @ slope
     scale = np.abs(information).max()

@@ -139,7 +139,9 @@ def test_next_to_no_noise_leaves_variances_positive_and_right(noise):
     start = posterior.prior(81, 2, relative, noise * dt)
     found = learned(start, design, target.astype(np.float32), np.ones(3000, np.float32))
     stacked = np.concatenate([exact, np.eye(81) / np.sqrt(relative)])
-    factor = np.linalg.qr(stacked, mode="r")  # its inverse is a square root of the covariance
+    factor = np.asarray(
+        np.linalg.qr(stacked, mode="r")
+    )  # its inverse is a square root of the covariance
     deviation = np.sqrt(np.sum(np.linalg.solve(factor.T, exact[::30].T) ** 2, axis=0))
     before = np.sqrt(relative * np.sum(exact[::30] ** 2, axis=1))
     seen = np.sqrt(posterior.predictive(found, jnp.asarray(design[::30])))

@@ -511,9 +511,7 @@ def test_states_that_were_never_left_do_not_end_a_run():
     values = -np.diag(learner.multipliers.duals) / 4
     miss = product / weight[left, None] - values * u[left]
     residual = np.sqrt(np.sum(weight[left, None] * miss**2, axis=0))
-    expected = spectral.eigenvector_errors(
-        *(jnp.asarray(x, jnp.float32) for x in (residual, values))
-    )
+    expected = spectral.eigenvector_errors(jnp.asarray(residual), jnp.asarray(values))
     np.testing.assert_allclose(error, expected, rtol=0.05, atol=1e-3)
     final, metrics = jax.jit(partial(corridor.agent.update, key=jax.random.key(2)))(start, rollout)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves((final.learner, metrics)))
