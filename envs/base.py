@@ -1,4 +1,4 @@
-"""The base of our environments: gymnax's interface, with one simulation and one survey a step."""
+"""The base class: gymnax's interface, with one transition and one feature computation a step."""
 
 from functools import partial
 from typing import Any
@@ -6,35 +6,43 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from gymnax.environments import environment
+from jax.core import Tracer
+
+
+def is_traced(tree: Any) -> bool:
+    """Whether any number of a pytree is unknown until a compiled program runs."""
+    return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
 
 
 class Environment(environment.Environment):
-    """A gymnax 1.0 environment whose `step` does no work twice.
+    """A gymnax 1.0 environment whose `step` computes nothing twice.
 
     A subclass writes four pure functions of one instance,
 
     * `start(chance, params) -> state`: the first state of an episode; it carries `time = 0`,
     * `transition(chance, state, action, params) -> (state, reward, terminated, info)`,
-    * `describe(state, survey, params) -> obs`: the observation of a state,
+    * `describe(state, features, params) -> obs`: the observation of a state,
     * and the spaces and `num_actions` of gymnax.
 
-    `chance` is a key of its own for each of the two, unless `chances` makes something cheaper.
-    Where an observation rests on something dear (a flood fill, a graph), that part goes into
-    `survey(state, params)`, and what is known of it at the start of an episode without computing
-    into `first_survey`. `step` then surveys once, whether or not the episode ends, and the
-    observation that `info["final_observation"]` holds costs nothing unless somebody reads it.
+    `chance` is a separate key for each of the two, unless `chances` is overridden.
+    Where an observation rests on something expensive (a flood fill, a graph), compute that in
+    `features(state, params)`; `initial_features` is a cheaper equivalent for first states. `step`
+    then computes the features once, whether or not the episode ends, and the observation in
+    `info["final_observation"]` costs nothing unless it is read.
 
     The constructor takes shapes and switches, all hashable; numbers live in the `params` pytree.
-    Two environments built alike are equal, so they share one compilation; `identity` says what
-    alike means. Equal environments may have other default parameters, which are therefore looked
-    up before anything is compiled.
+    Environments with equal arguments are equal and share one compilation; `identity` defines
+    equality. Equal environments may have different default parameters, which are therefore looked
+    up outside of compiled code.
     """
 
-    def chances(self, key: jax.Array) -> tuple[Any, Any]:
-        """The randomness of one step: what `transition` is given, and what `start` is given.
+    version: str = "0.1.0"
+    """Changes only when behaviour does, and then voids published scores."""
 
-        Of every step only one of the two counts, but a transition that chance can end must not
-        share its randomness with the start that follows.
+    def chances(self, key: jax.Array) -> tuple[Any, Any]:
+        """The randomness of one step, for `transition` and for `start`.
+
+        They may share it only if no random number of the transition can end the episode.
         """
         transition_key, start_key = jax.random.split(key)
         return transition_key, start_key
@@ -46,34 +54,34 @@ class Environment(environment.Environment):
     def transition(
         self, chance: Any, state: Any, action: jax.Array, params: Any
     ) -> tuple[Any, jax.Array, jax.Array, dict[str, Any]]:
-        """The next state, the reward, whether the episode ended for good, and `info`."""
+        """The next state, the reward, whether it is terminal, and `info`."""
         raise NotImplementedError(f"{self.name} does not say what an action does")
 
-    def survey(self, state: Any, params: Any) -> Any:
-        """What the observation needs that is dear to compute; nothing, unless overridden."""
+    def features(self, state: Any, params: Any) -> Any:
+        """The expensive part of an observation; empty unless overridden."""
         return ()
 
-    def first_survey(self, state: Any, params: Any) -> Any:
-        """`survey` of a state that `start` returned; override it where that is known cheaply."""
-        return self.survey(state, params)
+    def initial_features(self, state: Any, params: Any) -> Any:
+        """`features` of a state that `start` returned; override it where there is a cheaper way."""
+        return self.features(state, params)
 
-    def describe(self, state: Any, survey: Any, params: Any) -> Any:
-        """The observation of a state, given its survey."""
+    def describe(self, state: Any, features: Any, params: Any) -> Any:
+        """The observation of a state, given its features."""
         raise NotImplementedError(f"{self.name} does not say what is observed")
 
     def observe(self, key: jax.Array, state: Any, action: Any, params: Any) -> Any:
         """gymnax's hook: the observation of a state."""
-        return self.describe(state, self.survey(state, params), params)
+        return self.describe(state, self.features(state, params), params)
 
     def get_obs(self, state: Any, params: Any = None, key: jax.Array | None = None) -> Any:
         """gymnax's older hook, for the wrappers and viewers that still call it."""
         params = self.default_params if params is None else params
-        return self.describe(state, self.survey(state, params), params)
+        return self.describe(state, self.features(state, params), params)
 
     def reset_env(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
         """gymnax's hook: the first observation and state of an episode."""
         state = self.start(self.chances(key)[1], params)
-        return self.describe(state, self.first_survey(state, params), params), state
+        return self.describe(state, self.initial_features(state, params), params), state
 
     def step_env(
         self, key: jax.Array, state: Any, action: Any, params: Any
@@ -81,7 +89,7 @@ class Environment(environment.Environment):
         """gymnax's hook: one transition, with neither time limit nor reset."""
         chance, _ = self.chances(key)
         state, reward, terminated, info = self.transition(chance, state, action, params)
-        obs = self.describe(state, self.survey(state, params), params)
+        obs = self.describe(state, self.features(state, params), params)
         return obs, state, reward, terminated, info
 
     def reset(self, key: jax.Array, params: Any = None) -> tuple[Any, Any]:
@@ -94,7 +102,7 @@ class Environment(environment.Environment):
         """One step with auto-reset: `(obs, state, reward, terminated, truncated, info)`.
 
         The same distribution as gymnax's own `step`, which would build the reset, its observation
-        and the survey of both on every step. `info` holds `terminated`, `truncated` and
+        and the features of both at every step. `info` holds `terminated`, `truncated` and
         `final_observation`, always.
         """
         params = self.default_params if params is None else params
@@ -114,22 +122,22 @@ class Environment(environment.Environment):
         started = self.start(start_chance, params)
 
         done = terminated | truncated
-        final_survey = self.survey(stepped, params)
-        survey = select(done, self.first_survey(started, params), final_survey)
+        final_features = self.features(stepped, params)
+        features = select(done, self.initial_features(started, params), final_features)
         state = select(done, started, stepped)
         obs, state = self._apply_transition_gradient_policy(
-            self.describe(state, survey, params), state
+            self.describe(state, features, params), state
         )
         info = {
             **info,
             "terminated": terminated,
             "truncated": truncated,
-            "final_observation": self.describe(stepped, final_survey, params),
+            "final_observation": self.describe(stepped, final_features, params),
         }
         return obs, state, reward, terminated, truncated, info
 
     def identity(self) -> dict[str, Any]:
-        """What the compiled program depends on; hashable values by name."""
+        """What the compiled program depends on: hashable values by name."""
         return vars(self)
 
     def __eq__(self, other: object) -> bool:

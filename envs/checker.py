@@ -1,4 +1,4 @@
-"""`env_checker(env)`: does an environment keep gymnax's contract? For ours and for yours."""
+"""`env_checker(env)`: checks that an environment, ours or yours, keeps gymnax's contract."""
 
 import copy
 from typing import Any
@@ -104,7 +104,7 @@ def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any,
 
 
 def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
-    """All that was seen is finite and inside the space; between resets the story is unbroken."""
+    """Observations are finite, inside the space, and continuous between resets."""
     seen, reward, terminated, truncated, final = jax.tree.map(np.asarray, rollout)
     require(bool(np.all(np.isfinite(reward))), "a reward is not finite")
     done = terminated | truncated
@@ -114,7 +114,7 @@ def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
             require(bool(is_finite), "an observation is not finite")
         require(
             bool(np.allclose(shown[~done], ended[~done], rtol=ROUNDING, atol=ROUNDING)),
-            "final_observation differs from the observation although the episode goes on",
+            "final_observation differs from the observation although the episode continues",
         )
     contains = jax.vmap(jax.vmap(env.observation_space(params).contains))
     inside = np.asarray(contains(jax.tree.map(jnp.asarray, seen)))
@@ -122,7 +122,7 @@ def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
 
 
 def check_time_limit(env: Any, params: Any) -> None:
-    """With a limit of one step, the first step truncates, and is not called a death for it."""
+    """With a limit of one step, the first step truncates and does not terminate for it."""
     if not hasattr(params, "max_steps_in_episode"):
         return
     short = params.replace(max_steps_in_episode=1)

@@ -1,4 +1,4 @@
-"""What follows from the values of actions: choices, targets, and distributions of returns.
+"""Action values: greedy choices, targets, and categorical distributions of returns.
 
 Pure functions on action values `q [..., A]`, and on distributions over a grid of K returns, the
 support (Bellemare et al. 2017): logits `[..., A, K]`, probabilities `[..., K]`. Leading axes are

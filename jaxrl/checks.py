@@ -1,4 +1,4 @@
-"""Refusing numbers that would only show after compilation, or never."""
+"""Range checks for configurations, raised before anything is compiled."""
 
 import math
 from typing import Any
@@ -12,16 +12,26 @@ def number(
     below: float = math.inf,
     most: float = math.inf,
 ) -> None:
-    """Raises ValueError unless a number is finite and within the bounds that are given.
+    """Raises ValueError unless a number is finite and within the given bounds.
 
-    What is traced, as under `vmap` over configurations, cannot be looked at and passes.
+    A traced value, as under `vmap` over configurations, cannot be checked and passes.
     """
     if not isinstance(value, int | float):
         return
     if not (math.isfinite(value) and least <= value <= most and above < value < below):
         bounds = {"at least": least, "above": above, "below": below, "at most": most}
-        told = " and ".join(f"{x} {bound}" for x, bound in bounds.items() if math.isfinite(bound))
-        raise ValueError(f"{name} is {value}, expected a number {told or 'that is finite'}")
+        expected = " and ".join(
+            f"{x} {bound}" for x, bound in bounds.items() if math.isfinite(bound)
+        )
+        raise ValueError(f"{name} is {value}, expected a number {expected or 'that is finite'}")
+
+
+def may_be_positive(value: Any) -> bool:
+    """Whether a number is above 0, or traced, so that nobody knows yet.
+
+    Decides what a program must have room for; what is traced may turn out to be 0.
+    """
+    return not isinstance(value, int | float) or value > 0
 
 
 def fields(where: str, config: Any, *names: str, **bounds: float) -> None:

@@ -1,4 +1,4 @@
-"""What a policy is: distributions over actions, as pytrees that networks return through `jit`.
+"""Policies: distributions over actions, as pytrees that networks return through `jit`.
 
 Axes before those of one action are batch axes `[...]`: `sample` draws them all from one key, and
 `log_prob`, `entropy` and `kl` keep them. Logarithms are natural.
@@ -19,7 +19,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 class Distribution(Protocol):
-    """What every distribution here can do."""
+    """The interface of all distributions."""
 
     def sample(self, key: jax.Array) -> Action:
         """One draw for each batch element. Consumes `key`."""
@@ -60,7 +60,7 @@ class Categorical:
         return -jnp.sum(p * log_p, axis=-1)
 
     def kl(self, other: Self) -> jax.Array:
-        """Infinite where `other` forbids what this one may do."""
+        """Infinite where `other` forbids an action that this one may take."""
         p, log_p = self._p_log_p()
         log_q = jnp.where(p > 0, jax.nn.log_softmax(other.logits), 0.0)
         return jnp.sum(p * (log_p - log_q), axis=-1)

@@ -1,8 +1,8 @@
-"""Dear work that is done now and then, also under `vmap`.
+"""`lax.cond` that still skips its expensive branch under `vmap`.
 
-Under `vmap`, `lax.cond` becomes a choice between two results that are both computed, every time.
-Here the work of a whole batch is skipped unless it is due for one of its members, so that members
-in step with each other (seeds of one experiment, say) pay only when all of them do.
+Under `vmap`, `lax.cond` becomes `select`, which computes both branches every time. Here the work is
+done for the whole batch if it is due for any of its members, and skipped otherwise. So a batch
+whose members are due at the same steps (seeds of one experiment, say) pays at those steps only.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,9 @@ from jaxrl.types import PyTree, where_tree
 def when(
     due: jax.Array, work: Callable[[PyTree], PyTree], operands: PyTree, otherwise: PyTree
 ) -> PyTree:
-    """`work(operands)` if `due`, a bool scalar, else `otherwise`, a tree of the same kind.
+    """`work(operands)` if `due`, a bool scalar, else `otherwise`, a tree of the same structure.
 
-    `work` must take all that is traced from its operands, none from an enclosing scope. Not for
-    differentiation.
+    `work` must take every traced value from its operands and close over none. Not differentiable.
     """
 
     @jax.custom_batching.custom_vmap

@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.types import Agent, Environment, PyTree, fresh_memory, where_tree
+from jaxrl import acting
+from jaxrl.acting import World
+from jaxrl.types import Agent, Environment, PyTree
 
 
 class Episodes(NamedTuple):
@@ -27,14 +29,9 @@ class Episodes(NamedTuple):
 class Playing(NamedTuple):
     """The evaluation while it runs."""
 
-    obs: PyTree  # [N, ...]
-    env: PyTree  # [N, ...]
-    memory: PyTree  # [N, ...]
-    return_: jax.Array  # [N] of the running episode
-    length: jax.Array  # [N] of the running episode
+    world: World  # [N, ...]
     played: jax.Array  # [N] int32, episodes finished
-    step: jax.Array
-    key: jax.Array
+    step: jax.Array  # int32
 
 
 def evaluate(
@@ -100,7 +97,7 @@ def trajectory(
     def step(playing: Playing, _) -> tuple[Playing, Trajectory]:
         after, (_, action) = play(env, env_params, agent, agent_state, playing)
         of_one = lambda tree: jax.tree.map(lambda x: x[which], tree)
-        return after, Trajectory(of_one(playing.env), of_one(action))
+        return after, Trajectory(of_one(playing.world.env), of_one(action))
 
     start = begin(env, env_params, agent, key, num_envs)
     return jax.lax.scan(step, start, length=num_steps)[1]
@@ -111,14 +108,8 @@ def begin(
 ) -> Playing:
     """N environments before their first step."""
     reset_key, key = jax.random.split(key)
-    obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
-        jax.random.split(reset_key, num_envs), env_params
-    )
-    none = jnp.zeros(num_envs, jnp.int32)
-    memory = fresh_memory(agent, num_envs)
-    return Playing(
-        obs, env_state, memory, jnp.zeros(num_envs), none, none, jnp.zeros((), jnp.int32), key
-    )
+    world = World(*acting.reset(env, env_params, agent, num_envs, reset_key), key)
+    return Playing(world, jnp.zeros(num_envs, jnp.int32), jnp.zeros((), jnp.int32))
 
 
 def play(
@@ -126,27 +117,11 @@ def play(
 ) -> tuple[Playing, tuple[Episodes, PyTree]]:
     """One step of all N environments; the episodes `[N]`, complete where one just ended, and the
     actions `[N, ...]`."""
-    num_envs = playing.length.shape[0]
-    key, act_key, env_key = jax.random.split(playing.key, 3)
-    action, memory, _ = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
-        agent_state, playing.memory, playing.obs, jax.random.split(act_key, num_envs)
-    )
-    obs, env_state, reward, terminated, truncated, info = jax.vmap(
-        env.step, in_axes=(0, 0, 0, None)
-    )(jax.random.split(env_key, num_envs), playing.env, action, env_params)
-    return_, length = playing.return_ + reward, playing.length + 1
-    done = terminated | truncated
-    ended = Episodes(return_, length, terminated, truncated, info.get("outcome", {}), done)
-    playing = playing._replace(
-        obs=obs,
-        env=env_state,
-        memory=where_tree(done, fresh_memory(agent, num_envs), memory),
-        return_=jnp.where(done, 0.0, return_),
-        length=jnp.where(done, 0, length),
-        step=playing.step + 1,
-        key=key,
-    )
-    return playing, (ended, action)
+    world, (now, ended) = acting.step(env, env_params, agent, agent_state, playing.world)
+    return_, length = ended.pop("return"), ended.pop("length")
+    done = now.terminated | now.truncated
+    episodes = Episodes(return_, length, now.terminated, now.truncated, ended, done)
+    return playing._replace(world=world, step=playing.step + 1), (episodes, now.action)
 
 
 def record(episodes: Episodes, ended: Episodes, played: jax.Array) -> Episodes:

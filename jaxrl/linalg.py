@@ -1,17 +1,18 @@
 """Dense factorisations of small matrices, safe under `vmap` on few processor cores.
 
-jaxlib's LAPACK calls spread a batch over XLA's thread pool and wait for it on a thread of that same
-pool: with two cores, two such calls at once wait for each other for ever (seen with jaxlib 0.10.2).
-One matrix is factorised on the spot, so `vmap` of LAPACK here is a loop. What positive definite
-matrices need goes without LAPACK, and for a whole batch at once. Not for differentiation.
+jaxlib's batched LAPACK calls wait for XLA's thread pool on a thread of that same pool: with two
+cores, two such calls at once deadlock (seen with jaxlib 0.10.2). A single matrix is factorised on
+the calling thread, so `vmap` of LAPACK is a loop here. Functions of positive definite matrices do
+not use LAPACK and handle a whole batch at once. Not differentiable.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxrl.types import PyTree
+PyTree = Any
 
 
 def one_at_a_time(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -152,14 +153,14 @@ def root(positive: jax.Array) -> jax.Array:
 def root1p(factor: jax.Array) -> jax.Array:
     """Lower triangular L `[..., k, k]` with L Lᵀ = I + F Fᵀ, for F = `factor` `[..., k, m]`.
 
-    F Fᵀ is never formed: beside its large entries the 1 would be lost in float32 where F is larger
-    than 4,000, and with it all that F hardly sees. Here that takes an F larger than 10⁷.
+    F Fᵀ is never formed: in float32 the 1 would be lost for F above 4,000, and with it the
+    directions in which F is small. Here that happens only for F above 10⁷.
     """
     return _root_and_excess(factor)[..., :-1]
 
 
 def log_determinant1p(factor: jax.Array) -> jax.Array:
-    """log det(I + F Fᵀ) `[...]` for F = `factor` `[..., k, m]`; small ones are not rounded to 0."""
+    """log det(I + F Fᵀ) `[...]` for F = `factor` `[..., k, m]`; accurate near 0, too."""
     return jnp.sum(jnp.log1p(_root_and_excess(factor)[..., -1]), axis=-1)
 
 

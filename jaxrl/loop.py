@@ -1,13 +1,15 @@
 """Act, step, learn: one training update as a pure function. Knows no agent and no environment."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl.types import Agent, Environment, PyTree, Transition, fresh_memory, where_tree
+from jaxrl import acting
+from jaxrl.acting import EpisodeTotals, World
+from jaxrl.types import Agent, Environment, PyTree
 
 
 @struct.dataclass
@@ -19,16 +21,14 @@ class Config:
     num_steps: int = struct.field(pytree_node=False, default=64)
     """Steps of each environment between two updates (T)."""
 
-
-class EpisodeTotals(NamedTuple):
-    """Sums over the running episode of each environment."""
-
-    reward: jax.Array  # [N] float32
-    length: jax.Array  # [N] int32
+    @property
+    def steps_per_update(self) -> int:
+        """Environment steps of one update, N T."""
+        return self.num_envs * self.num_steps
 
 
 class TrainState(NamedTuple):
-    """Everything a run is. Saved and loaded, it goes on bit for bit."""
+    """The whole state of a run; a resumed run continues bit for bit."""
 
     agent: PyTree
     env: PyTree  # [N, ...]
@@ -37,6 +37,7 @@ class TrainState(NamedTuple):
     episode: EpisodeTotals
     key: jax.Array
     updates: jax.Array  # int32; multiply on the host: steps overflow 32 bits, updates do not
+    course: PyTree = ()  # of the curriculum
 
 
 class Metrics(NamedTuple):
@@ -54,75 +55,95 @@ class Loop(NamedTuple):
     update: Callable[[TrainState], tuple[TrainState, Metrics]]
 
 
-def make_loop(env: Environment, env_params: PyTree, agent: Agent, config: Config) -> Loop:
-    """Joins an environment and an agent. Jit `update`, `vmap` both over keys for many seeds."""
-    num_envs = config.num_envs
+class Curriculum(NamedTuple):
+    """Environments that change while an agent learns: three pure functions of a course.
 
-    def init(key: jax.Array) -> TrainState:
-        env_key, agent_key, key = jax.random.split(key, 3)
-        obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
-            jax.random.split(env_key, num_envs), env_params
-        )
-        return TrainState(
-            agent=agent.init(agent_key, jax.tree.map(lambda x: x[0], obs)),
-            env=env_state,
-            obs=obs,
-            memory=fresh_memory(agent, num_envs),
-            episode=EpisodeTotals(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32)),
-            key=key,
-            updates=jnp.zeros((), jnp.int32),
-        )
+    The course is how far the agent has come; it is part of the state of a run.
+    """
 
-    def step(state: TrainState, _):
-        return environment_step(env, env_params, agent, state)
-
-    def update(state: TrainState) -> tuple[TrainState, Metrics]:
-        state, (rollout, ended) = jax.lax.scan(step, state, length=config.num_steps)
-        key, update_key = jax.random.split(state.key)
-        agent_state, agent_metrics = agent.update(state.agent, rollout, update_key)
-        done = rollout.terminated | rollout.truncated  # [T, N]
-        metrics = Metrics(
-            episodes=jnp.sum(done),
-            finished=jax.tree.map(lambda x: jnp.sum(jnp.where(done, x, 0)), ended),
-            agent=agent_metrics,
-        )
-        return state._replace(agent=agent_state, key=key, updates=state.updates + 1), metrics
-
-    return Loop(init, update)
+    init: Callable[[], PyTree]
+    """`() -> course`, at the start."""
+    params: Callable[[PyTree], PyTree]
+    """`course -> env_params` of the next update."""
+    advance: Callable[[PyTree, PyTree, Metrics], tuple[PyTree, PyTree, dict[str, jax.Array]]]
+    """`(course, agent_state, metrics) -> (course, agent_state, measures)` after an update. The
+    measures, scalars by name, are recorded beside those of the agent."""
 
 
-def environment_step(
-    env: Environment, env_params: PyTree, agent: Agent, state: TrainState
-) -> tuple[TrainState, tuple[Transition, dict[str, jax.Array]]]:
-    """One step of all N environments, and what the episodes that end with it amount to."""
-    num_envs = state.episode.length.shape[0]
-    key, act_key, env_key = jax.random.split(state.key, 3)
-    action, memory, extras = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
-        state.agent, state.memory, state.obs, jax.random.split(act_key, num_envs)
+def unchanging(env_params: PyTree) -> Curriculum:
+    """The same environment at all times."""
+    return Curriculum(
+        init=lambda: (),
+        params=lambda course: env_params,
+        advance=lambda course, agent_state, metrics: (course, agent_state, {}),
     )
-    obs, env_state, reward, terminated, truncated, info = jax.vmap(
-        env.step, in_axes=(0, 0, 0, None)
-    )(jax.random.split(env_key, num_envs), state.env, action, env_params)
-    reward = jnp.asarray(reward, jnp.float32)
-    earned = info.get("components", reward)  # [N, K], or [N]
-    transition = Transition(
-        state.obs, action, earned, info["final_observation"], terminated, truncated, extras
+
+
+def make_loop(
+    env: Environment,
+    env_params: PyTree,
+    agent: Agent,
+    config: Config,
+    curriculum: Curriculum | None = None,
+) -> Loop:
+    """Joins an environment and an agent. Jit `update`, `vmap` both over keys for many seeds.
+
+    `curriculum`, where there is one, decides on the parameters of the environment, and
+    `env_params` are not used.
+    """
+    course_of = curriculum or unchanging(env_params)
+    return Loop(
+        init=lambda key: _init(env, agent, config, course_of, key),
+        update=lambda state: _update(env, agent, config, course_of, state),
     )
-    done = terminated | truncated
-    episode = EpisodeTotals(state.episode.reward + reward, state.episode.length + 1)
-    ended: dict[str, Any] = {
-        "return": episode.reward,
-        "length": episode.length,
-        **info.get("outcome", {}),
-    }
-    state = state._replace(
+
+
+def _init(
+    env: Environment, agent: Agent, config: Config, curriculum: Curriculum, key: jax.Array
+) -> TrainState:
+    env_key, agent_key, key = jax.random.split(key, 3)
+    course = curriculum.init()
+    obs, env_state, memory, episode = acting.reset(
+        env, curriculum.params(course), agent, config.num_envs, env_key
+    )
+    return TrainState(
+        agent=agent.init(agent_key, jax.tree.map(lambda x: x[0], obs)),
         env=env_state,
         obs=obs,
-        memory=where_tree(done, fresh_memory(agent, num_envs), memory),
-        episode=where_tree(done, jax.tree.map(jnp.zeros_like, episode), episode),
+        memory=memory,
+        episode=episode,
         key=key,
+        updates=jnp.zeros((), jnp.int32),
+        course=course,
     )
-    return state, (transition, ended)
+
+
+def _update(
+    env: Environment, agent: Agent, config: Config, curriculum: Curriculum, state: TrainState
+) -> tuple[TrainState, Metrics]:
+    env_params = curriculum.params(state.course)
+
+    def step(world: World, _):
+        return acting.step(env, env_params, agent, state.agent, world)
+
+    world, (rollout, ended) = jax.lax.scan(step, world_of(state), length=config.num_steps)
+    key, update_key = jax.random.split(world.key)
+    agent_state, agent_metrics = agent.update(state.agent, rollout, update_key)
+    done = rollout.terminated | rollout.truncated  # [T, N]
+    metrics = Metrics(
+        episodes=jnp.sum(done),
+        finished=jax.tree.map(lambda x: jnp.sum(jnp.where(done, x, 0)), ended),
+        agent=agent_metrics,
+    )
+    course, agent_state, measures = curriculum.advance(state.course, agent_state, metrics)
+    after = state._replace(**world._replace(key=key)._asdict())
+    after = after._replace(agent=agent_state, updates=state.updates + 1, course=course)
+    return after, metrics._replace(agent=agent_metrics | measures)
+
+
+def world_of(state: TrainState) -> World:
+    """What of the state acting changes."""
+    return World(*(getattr(state, name) for name in World._fields))
 
 
 def make_chunk(

@@ -18,7 +18,7 @@ def epochs(
 ) -> tuple[Any, PyTree]:
     """Carries `start` through `step(carry, minibatch) -> (carry, metrics)`.
 
-    Each epoch shuffles `batch [B, ...]` anew and cuts it into M minibatches of `[B / M, ...]`.
+    Each epoch shuffles `batch [B, ...]` and splits it into M minibatches of `[B / M, ...]`.
     Returns the last carry and the metrics of every step, `[E, M, ...]`. Raises ValueError, when
     traced, if M does not divide B.
     """

@@ -1,7 +1,7 @@
-"""Minimises a cost over sequences of actions by sampling; knows no model and takes no gradients.
+"""Model-predictive planning: minimises a cost over sequences of actions, without gradients.
 
-iCEM (Pinneri et al. 2020): the cross-entropy method with coloured noise, so that samples go
-somewhere, and with memory of the best sequences, within a call and from one call to the next.
+iCEM (Pinneri et al. 2020): the cross-entropy method with coloured noise, which explores farther
+than white noise, and elites that are kept between iterations and between calls.
 Axes: N sequences, H actions of a sequence, m dimensions of an action, k elites carried over.
 """
 
@@ -16,7 +16,7 @@ from flax import struct
 from jaxrl import checks
 
 Cost = Callable[[jax.Array], jax.Array]
-"""Sequences `[N, H, m]` -> costs `[N]`; one that is not finite is counted, as infinitely dear."""
+"""Sequences `[N, H, m]` -> costs `[N]`; one that is not finite is counted, as infinite."""
 
 
 @struct.dataclass
@@ -64,8 +64,8 @@ class Plan(NamedTuple):
     invalid: jax.Array  # int32; sequences tried so far, in all calls, whose cost was not finite
 
 
-def check(config: Config) -> None:
-    """Raises ValueError for numbers with which there is nothing to plan or to fit."""
+def check_config(config: Config) -> None:
+    """Raises ValueError for out-of-range hyperparameters."""
     checks.number("horizon", config.horizon, least=1)
     checks.number("iterations", config.iterations, least=1)
     checks.number("elites", config.elites, least=2)
@@ -85,9 +85,9 @@ def check(config: Config) -> None:
 def first_plan(config: Config, low: jax.Array, high: jax.Array) -> Plan:
     """Nothing planned yet: the centre of the box from `low` `[m]` to `high` `[m]`.
 
-    Raises ValueError for a box of another shape, and as `check` does.
+    Raises ValueError for a box of another shape, and as `check_config` does.
     """
-    check(config)
+    check_config(config)
     if low.ndim != 1 or low.shape != high.shape:
         raise ValueError(
             f"low and high have shapes {low.shape} and {high.shape}, expected one shape [m]: give "
@@ -104,21 +104,14 @@ def icem(
 ) -> tuple[jax.Array, jax.Array, Plan]:
     """The cheapest sequence found `[H, m]`, its cost, and the plan after its first step.
 
-    Every action lies in the box. The sequence is the best of all iterations, and never dearer than
-    the mean that the last one drew around. Consumes `key`.
-
-    Args:
-      cost: see `Cost`.
-      config: see `Config`.
-      plan: from `first_plan`, or from the last call. If s steps have been taken since and not one,
-        `advanced(plan, s - 1, ...)`.
-      low: `[m]`, the box's least actions.
-      high: `[m]`, its largest.
-      key: for the draws.
+    Every action lies between `low` `[m]` and `high` `[m]`. The sequence is the best of all
+    iterations, and never more expensive than the mean that the last one drew around. `plan` is from
+    `first_plan` or the last call; if s steps were taken since and not one, from
+    `advanced(plan, s - 1, ...)`. Consumes `key`.
     """
     noise_key, shift_key = jax.random.split(key)
     shape = (sum(config.draws), config.horizon, len(low))
-    # All noise at once: one program to compile, and one large product instead of small ones.
+    # All noise at once: one large matrix product instead of many small ones.
     noises = coloured_noise(noise_key, shape, config.colour)
     box = [jnp.broadcast_to(side[None], shape[1:]) for side in (low, high)]
     mean, std = plan.mean, config.initial_std * (box[1] - box[0]) / 2
@@ -150,28 +143,12 @@ def icem(
     return best, best_cost, advanced(after, 1, low, high, shift_key)
 
 
-def cem(
-    cost: Cost, config: Config, plan: Plan, low: jax.Array, high: jax.Array, key: jax.Array
-) -> tuple[jax.Array, jax.Array, Plan]:
-    """The plain cross-entropy method, called as `icem`: white noise and no memory of elites.
-
-    For comparison. Every iteration draws `candidates` sequences; a refit forgets the one before. It
-    shares with `icem` the start from the plan's mean, the trial of the last mean, and that the
-    best of all iterations is returned.
-    """
-    plain = config.replace(momentum=0.0, colour=0.0, sample_decay=1.0, reused=0.0)  # type: ignore
-    best, best_cost, after = icem(
-        cost, plain, plan._replace(elites=plan.elites[:0]), low, high, key
-    )
-    return best, best_cost, plan._replace(mean=after.mean, invalid=after.invalid)
-
-
 def advanced(
     plan: Plan, steps: int | jax.Array, low: jax.Array, high: jax.Array, key: jax.Array
 ) -> Plan:
-    """The plan when `steps` more actions have been taken: what is left of it, moved to the front.
+    """The plan after `steps` more actions: what is left of it, shifted to the front.
 
-    The mean goes on with its last action, the elites with actions drawn from the box. Consumes
+    The mean is padded with its last action, the elites with actions drawn from the box. Consumes
     `key`.
     """
     horizon = len(plan.mean)
@@ -197,7 +174,7 @@ def coloured_noise(
     power = jnp.asarray(frequency) ** -jnp.asarray(exponent, jnp.float32)
     shaped = jnp.sqrt(power / jnp.mean(power))[:, None] * basis  # [frequency, time]
     white = jax.random.normal(key, (number, dims, horizon))
-    # A matrix product and no transform: a horizon is short, and this is one call for all.
+    # A matrix product instead of an FFT: horizons are short, and this is one call for all.
     return jnp.swapaxes(jnp.matmul(white, shaped, precision="highest"), 1, 2)
 
 

@@ -1,9 +1,9 @@
 """Prioritised replay (Schaul et al. 2016): which steps of a ring of `jaxrl.replay` to learn from.
 
-A step is drawn in proportion to its mass pᵅ, where p is its priority: how wrong its value was when
-it was last learned from. The masses lie beside the ring, `[capacity, N]`, and are drawn from at two
-levels the ring already has: a row, then an environment within it. Sums are taken anew from the
-masses at every draw, never updated, so that rounding errors do not gather in float32.
+A step is drawn in proportion to its mass pᵅ, where p is its priority: the size of its TD error
+when it was last learned from. The masses are kept beside the ring, `[capacity, N]`, and are drawn
+from in two stages: a row, then an environment within it. Sums are recomputed at every draw, not
+updated, so that rounding errors do not accumulate in float32.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxrl.replay import Replay
 
 SMALLEST = 1e-6
-"""Added to every error, so that no step is lost for good."""
+"""Added to every error, so that every step keeps some probability."""
 BELOW_ONE = 1.0 - 2.0**-23
 
 
@@ -46,7 +46,7 @@ def draw(
     """Starts of B windows of `length` steps, each in proportion to its mass.
 
     A start is valid as for `replay.draw`: `length - 1` rows follow it before the write head. With
-    fewer than `length` rows written nothing is valid, and what is returned means nothing.
+    fewer than `length` rows written no start is valid and the result is undefined.
 
     Args:
       priorities: of the steps in `ring`.

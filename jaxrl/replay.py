@@ -24,8 +24,8 @@ class Replay(NamedTuple):
     size: jax.Array  # int32; rows written, at most capacity
 
 
-class Places(NamedTuple):
-    """Where the steps of B windows lie in the ring."""
+class Indices(NamedTuple):
+    """Indices of the steps of B windows in the ring."""
 
     row: jax.Array  # [L, B] int32
     env: jax.Array  # [B] int32
@@ -47,7 +47,7 @@ def rows_for(transitions: int, num_envs: int) -> int:
 def init(example: PyTree, capacity: int, num_envs: int) -> Replay:
     """An empty ring of `capacity` rows; `example` is what one environment stores in one step.
 
-    Zeros, not uninitialised memory: what is sampled before it is written is at least finite.
+    Filled with zeros, so that a sample drawn before anything is written is at least finite.
     """
     if capacity < 1 or num_envs < 1:
         raise ValueError(
@@ -88,19 +88,19 @@ def sample(
 
     For the minibatches of many updates, sample them all with one call and reshape.
     """
-    places = draw(replay, key, batch, length, cross_episodes)
-    return Window(take(replay.data, places.row, places.env), places.mask)
+    indices = draw(replay, key, batch, length, cross_episodes)
+    return Window(take(replay.data, indices.row, indices.env), indices.mask)
 
 
 def draw(
     replay: Replay, key: jax.Array, batch: int, length: int = 1, cross_episodes: bool = False
-) -> Places:
-    """The places of `batch` windows, independent and uniform over all valid starts `[L, B]`.
+) -> Indices:
+    """The indices of `batch` windows `[L, B]`, independent and uniform over all valid starts.
 
     A start is valid when `length` rows follow before the write head, so no window joins the
-    newest experience to the oldest. A window that meets the end of its episode stays on that
-    step, with mask False; `cross_episodes` lets it run on into the next episode instead. With
-    fewer than `length` rows written, windows start at the oldest row and stay on the newest.
+    newest experience to the oldest. A window that reaches the end of its episode repeats that
+    step, with mask False; with `cross_episodes` it continues into the next episode instead. With
+    fewer than `length` rows written, windows start at the oldest row and repeat the newest.
     """
     capacity, num_envs = ring_shape(replay)
     if not 1 <= length <= capacity:
@@ -116,7 +116,7 @@ def draw(
     if length > 1 and not cross_episodes:
         last = jnp.minimum(last, first_end(replay, row_of(replay, age[None] + offset), env))
     row = row_of(replay, age[None] + jnp.clip(offset, 0, jnp.maximum(last, 0)))
-    return Places(row, env, offset <= last)
+    return Indices(row, env, offset <= last)
 
 
 def first_end(replay: Replay, row: jax.Array, env: jax.Array) -> jax.Array:

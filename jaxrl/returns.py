@@ -1,10 +1,9 @@
-"""What a step was worth: advantages, n-step and λ-returns, and the values of true successors.
+"""Returns and advantages: GAE, n-step and λ-returns, and the values of true successors.
 
-Recursions on arrays `[T, ...]`, time first; whatever follows is carried along. The two endings of
-an episode are told apart everywhere: behind `terminated` the future is worth nothing, behind
-`truncated` it is worth V(next_obs), and no trace runs across either. A step that is both is
-terminated. What an ended episode must not see is masked with `where`, never multiplied by zero, so
-that a value nobody needs may be anything, even nan.
+Recursions on arrays `[T, ...]`, time first, with any further axes. The two endings of an episode
+are treated differently: after `terminated` the future is worth 0, after `truncated` V(next_obs),
+and no trace crosses either. A step that is both is terminated. Values after the end of an episode
+are masked with `where`, not multiplied by zero, so that unused ones may be nan.
 """
 
 from collections.abc import Callable
@@ -87,7 +86,7 @@ def lambda_returns(
 
 
 class NStep(NamedTuple):
-    """What the first step of each window earned, and where its bootstrap comes from.
+    """The n-step return of the first step of each window, and where its bootstrap comes from.
 
     The target is `return_ + discount * V(next_obs[last])`.
     """
@@ -123,7 +122,7 @@ def n_step(
 def successor_values(
     value_of: Callable[[Observation], jax.Array], rollout: Transition, value: jax.Array
 ) -> jax.Array:
-    """V(next_obs) of a rollout, mostly without asking the critic again.
+    """V(next_obs) of a rollout, with as few evaluations of the critic as possible.
 
     The successor of step t is the observation of step t + 1, whose value is known, except on the
     last row and where an episode was truncated. Only for those is `value_of` called, in passes of
@@ -136,7 +135,7 @@ def successor_values(
       value: `[T, N, ...]`, `value_of(rollout.obs)`.
 
     Returns:
-      `[T, N, ...]`. Where terminated it holds a value that means nothing.
+      `[T, N, ...]`. Undefined where terminated.
     """
     chex.assert_equal_shape([rollout.terminated, rollout.truncated])
     chex.assert_equal_shape_prefix([rollout.terminated, value], 2)

@@ -1,12 +1,12 @@
-"""Self-play: an agent that also moves its opponent, as one of those that it was some time ago.
+"""Self-play: an agent that also moves its opponent, with a pool of its own past parameters.
 
-The environment is one of two players: it shows a dict of "own", what the learner sees; "other",
-the same from the opponent's side; and "rival", an unsigned number that is the same for all of an
-episode and picks the member of a pool that plays it. An action is `[2]`: the learner's and the
-opponent's. The learner learns from its own side alone, and does not know that it plays itself.
+The environment has two players. Its observation is a dict of "own", the learner's view; "other",
+the opponent's view; and "rival", an unsigned integer that is constant within an episode and selects
+the member of the pool that plays it. An action is `[2]`: the learner's and the opponent's. The
+learner learns from its own side alone.
 
-Opponents that are only the newest self let learning run in circles, and an old weakness come back
-unpunished; a pool of past selves is the least cure (fictitious self-play: Heinrich et al. 2015).
+Against its newest self only, an agent may cycle through strategies and forget old ones; a pool of
+past selves prevents that (fictitious self-play: Heinrich et al. 2015).
 """
 
 from collections.abc import Callable
@@ -26,19 +26,19 @@ class Config:
     """The pool of opponents."""
 
     snapshot_updates: int = 50
-    """Updates between two moments at which the learner enters the pool."""
+    """Updates between two snapshots of the learner."""
     pool_size: int = struct.field(pytree_node=False, default=4)
-    """P, members of the pool; each is asked at every step, so let them be few."""
+    """P, members of the pool; all are evaluated at every step, so keep it small."""
 
 
 class State(NamedTuple):
-    """What learns, and whom it plays."""
+    """The learner and its opponents."""
 
     learner: AgentState
     pool: PyTree  # [P, ...] parameters of the learner, in a ring
     taken: jax.Array  # int32, snapshots so far; the first is the untrained learner
     updates: jax.Array  # int32
-    is_frozen: jax.Array  # bool; nobody enters the pool. Whoever holds the state may switch it
+    is_frozen: jax.Array  # bool; no more snapshots. The owner of the state may switch it
 
 
 def make(
@@ -46,10 +46,10 @@ def make(
     respond: Callable[[PyTree, Observation, jax.Array], Action],
     config: Config,
 ) -> Agent:
-    """`agent`, moved on both sides of the board.
+    """`agent` playing both sides of the game.
 
-    `respond(params, obs, key) -> action` is how a member of the pool plays; `params` is what the
-    state of the agent has under that name. Raises ValueError for a pool without room.
+    `respond(params, obs, key) -> action` is the policy of a member of the pool, given the field
+    `params` of the agent's state. Raises ValueError for a pool without members.
     """
     if config.pool_size < 1:
         raise ValueError(f"pool_size is {config.pool_size}; expected at least 1 member")
@@ -66,7 +66,7 @@ def make(
     def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
         own_key, other_key = jax.random.split(key)
         own, memory, extras = agent.act(state.learner, memory, obs["own"], own_key)
-        # The pool is shared by all environments, so this is one product for each member; to fetch
+        # The pool is shared by all environments, so this is one matrix product per member; indexing
         # the parameters of the one that plays would copy them for every environment.
         answers = jax.vmap(respond, in_axes=(0, None, None))(state.pool, obs["other"], other_key)
         other = answers[member(state, obs["rival"])]
@@ -83,7 +83,7 @@ def make(
 
 
 def snapshot(state: State) -> State:
-    """The learner enters the pool, in the place of its oldest member once it is full."""
+    """Adds the learner to the pool; a full pool loses its oldest member."""
     place = state.taken % pool_size(state)
     pool = jax.tree.map(
         lambda ring, x: jax.lax.dynamic_update_index_in_dim(ring, x, place, 0),
@@ -94,15 +94,9 @@ def snapshot(state: State) -> State:
 
 
 def member(state: State, number: jax.Array) -> jax.Array:
-    """The place in the pool, int32, that an unsigned number picks: each that is filled alike."""
+    """The member of the pool, int32, that an unsigned number selects, uniformly over the filled."""
     filled = jnp.minimum(state.taken, pool_size(state))
     return (number % filled.astype(jnp.uint32)).astype(jnp.int32)
-
-
-def newest(state: State) -> PyTree:
-    """The parameters that entered the pool last."""
-    place = (state.taken - 1) % pool_size(state)
-    return jax.tree.map(lambda ring: ring[place], state.pool)
 
 
 def pool_size(state: State) -> int:
@@ -111,7 +105,7 @@ def pool_size(state: State) -> int:
 
 
 def own_side(rollout: Transition) -> Transition:
-    """What the learner saw and did, as if there were one player only."""
+    """The rollout as the learner saw it, with its own actions only."""
     return rollout._replace(
         obs=rollout.obs["own"],
         next_obs=rollout.next_obs["own"],

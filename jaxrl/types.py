@@ -19,13 +19,12 @@ Metrics = dict[str, jax.Array]
 class Environment(Protocol):
     """An environment with the step signature of gymnax 1.0, for one instance; `vmap` makes many.
 
-    `step` resets by itself: where `terminated | truncated`, the returned observation and state are
-    the first ones of the next episode, and `info["final_observation"]` holds the observation that
-    really followed. It holds that on every step, so that the structure of `info` never changes.
-    `info["outcome"]`, where an environment has it, is a flat dict of scalars that describe the
-    episode so far (a score, say); the loop averages them over finished episodes.
-    `info["components"]`, where an environment has it, is the reward in K parts, `[K]`; their sum is
-    the reward.
+    `step` resets automatically: where `terminated | truncated`, the returned observation and state
+    are the first of the next episode, and `info["final_observation"]` is the true successor. It is
+    there on every step, so that the structure of `info` never changes. `info["outcome"]` (optional)
+    is a flat dict of scalars that describe the episode so far (a score, say); the loop averages
+    them over finished episodes. `info["components"]` (optional) is the reward in K parts, `[K]`,
+    which add up to the reward.
     """
 
     def reset(self, key: jax.Array, params: PyTree) -> tuple[Observation, PyTree]: ...
@@ -40,27 +39,45 @@ class Transition(NamedTuple):
 
     obs: Observation
     action: Action
-    reward: jax.Array  # float32; with a last axis K where the environment tells its components
-    next_obs: Observation  # what really followed `action`, never the reset observation
-    terminated: jax.Array  # bool; the episode ended for good: the future is worth nothing
-    truncated: jax.Array  # bool; the clock ended it: the future is worth V(next_obs)
+    reward: jax.Array  # float32; with a last axis K where the environment has components
+    next_obs: Observation  # the true successor, never the observation after a reset
+    terminated: jax.Array  # bool; a terminal state: the future is worth nothing
+    truncated: jax.Array  # bool; a time limit: the future is worth V(next_obs)
     extras: Any  # what `Agent.act` wants `Agent.update` to see: log-probabilities, values
 
 
 class Agent(NamedTuple):
     """An algorithm: four pure functions, the first three for one environment.
 
-    Off-policy agents keep replay inside their state, so one loop serves them all.
+    Off-policy agents keep their replay in their state, so one loop serves on- and off-policy
+    agents. What is evaluated, exported as a policy or kept as the best of a run is in fields named
+    `params`, at any depth of the state: the commands find it by that name.
     """
 
     init: Callable[[jax.Array, Observation], AgentState]
-    """`(key, obs) -> state`: parameters, optimiser, replay; `obs` is one observation."""
+    """`(key, obs) -> state`: parameters, optimizer state, replay; `obs` is one observation."""
     memory: Callable[[], Memory]
-    """`() -> memory`: what an acting agent remembers within one episode, at its start."""
+    """`() -> memory`: the recurrent state at the start of an episode."""
     act: Callable[[AgentState, Memory, Observation, jax.Array], tuple[Action, Memory, Any]]
     """`(state, memory, obs, key) -> (action, memory, extras)`."""
     update: Callable[[AgentState, Transition, jax.Array], tuple[AgentState, Metrics]]
     """`(state, rollout [T, N], key) -> (state, metrics)`: learn from the newest rollout."""
+
+
+class RunState(Protocol):
+    """What the commands need of the state of a run: a NamedTuple with these two fields.
+
+    A run resumed from it continues bit for bit. `loop.TrainState` is one; programs without an
+    environment define their own.
+    """
+
+    @property
+    def agent(self) -> AgentState: ...
+
+    @property
+    def key(self) -> jax.Array: ...
+
+    def _replace(self, **changes: Any) -> Any: ...
 
 
 def where_tree(condition: jax.Array, on_true: PyTree, on_false: PyTree) -> PyTree:
@@ -74,7 +91,7 @@ def where_tree(condition: jax.Array, on_true: PyTree, on_false: PyTree) -> PyTre
 
 
 def fresh_memory(agent: Agent, num_envs: int) -> PyTree:
-    """The memory of `num_envs` episodes that have not begun: `[N, ...]`."""
+    """The initial memory of `num_envs` episodes: `[N, ...]`."""
     return jax.tree.map(
         lambda x: jax.numpy.broadcast_to(x, (num_envs, *jax.numpy.shape(x))), agent.memory()
     )

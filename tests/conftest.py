@@ -33,7 +33,7 @@ def key() -> jax.Array:
 
 
 HURRIED = ("agents", "envs", "networks", "train")
-"""Folders whose tests compile for ten seconds to run for one. Those of `jaxrl` alone do not."""
+"""Folders whose tests compile for ten seconds to run for one; the other ones do not."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +42,7 @@ def compiled_in_a_hurry(request: pytest.FixtureRequest) -> Iterator[None]:
 
     The variable tells commands in a process of their own, whose runs are compared bit by bit.
     """
-    hurried = request.path.parent.name in HURRIED
+    hurried = not set(HURRIED).isdisjoint(request.path.parts)
     with pytest.MonkeyPatch.context() as patch:
         if hurried:
             patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
@@ -62,12 +62,15 @@ def compiled_with_care() -> Iterator[None]:
 
 LONG_FILES = (
     "test_notebooks.py",
-    "train/test_snake.py",
-    "train/test_allo.py",
-    "train/test_run.py",
-    "train/test_durotaxis.py",
-    "train/test_vector_field.py",
-    "agents/",
+    "test_colab.py",
+    "train/snake/test_snake.py",
+    "train/allo/test_allo.py",
+    "train/host/test_run.py",
+    "train/durotaxis/",
+    "train/vector_field/",
+    "train/goals/test_goals.py",
+    "train/test_programs.py",
+    "jaxrl/agents/",
     "envs/test_contract.py",
 )
 """Begun in this order, before all others, so that no worker is left with one of them at the end."""

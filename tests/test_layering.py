@@ -21,29 +21,38 @@ LAYERS = {
     "jaxrl.distributions": 1,
     "jaxrl.action_values": 1,
     "jaxrl.minibatches": 1,
-    "jaxrl.pairs": 1,
-    "jaxrl.laplacian": 1,
-    "jaxrl.subspace": 1,
-    "jaxrl.spectral": 1,
-    "jaxrl.options": 1,
-    "jaxrl.potentials": 1,
-    "jaxrl.rbf": 1,
-    "jaxrl.posterior": 1,
-    "jaxrl.kalman": 1,
-    "jaxrl.fisher": 1,
     "jaxrl.planning": 1,
-    "jaxrl.sequence_elbo": 1,
-    "jaxrl.latent_scores": 1,
-    "jaxrl.loop": 1,
-    "jaxrl.evaluate": 1,
+    "jaxrl.acting": 1,
     "jaxrl.checkpoint": 1,
+    "jaxrl.loop": 2,
+    "jaxrl.evaluate": 2,
     "jaxrl.prioritised": 2,
-    "jaxrl.pair_replay": 2,
-    "jaxrl.stimulation": 2,
-    "jaxrl.networks": 2,
-    "jaxrl.self_play": 3,
-    "jaxrl.agents": 3,
+    "jaxrl.n_step_replay": 2,
+    "jaxrl.spectral": 2,
+    "jaxrl.dynamics": 2,
+    "jaxrl.networks": 3,
+    "jaxrl.q_losses": 3,
+    "jaxrl.self_play": 4,
+    "jaxrl.agents": 4,
 }
+FLOORS = {  # of `train`: host knows no program, programs know the host, commands know all
+    "train": 0,
+    "train.host": 1,
+    "train.snake": 2,
+    "train.two_snake": 2,
+    "train.allo": 2,
+    "train.goals": 3,
+    "train.durotaxis": 2,
+    "train.vector_field": 2,
+    "train.policies": 4,
+    "train.snake_players": 5,
+    "train.evaluate": 5,
+    "train.render": 5,
+}
+TOGETHER = {"jaxrl.networks", "jaxrl.spectral", "jaxrl.dynamics"}
+"""Folders whose modules may import each other, as those of a folder of `train` may."""
+GOALS = "train.goals"
+"""The only program that builds on another one, train.allo."""
 NEVER = {  # the first part of a module's name -> what it may not import
     "jaxrl": {"envs", "gymnax", "train", "tests"},
     "envs": {"jaxrl", "train", "tests"},
@@ -58,7 +67,7 @@ UNWANTED = {
     "tensorflow_probability",
     "torch",
 }
-ONLY_IN = {"orbax": "jaxrl.checkpoint", "gymnasium": "envs.gymnasium_adapter"}
+ONLY_IN = {"orbax": "jaxrl.checkpoint"}
 
 
 def sources() -> Iterator[tuple[str, Path]]:
@@ -80,8 +89,8 @@ def imports(source: str) -> Iterator[str]:
 
 
 def place(name: str) -> str | None:
-    """The entry of the table that a dotted name falls under, the longest one."""
-    fits = [entry for entry in LAYERS if f"{name}.".startswith(f"{entry}.")]
+    """The entry of the tables that a dotted name falls under, the longest one."""
+    fits = [entry for entry in LAYERS | FLOORS if f"{name}.".startswith(f"{entry}.")]
     return max(fits, key=len, default=None)
 
 
@@ -98,17 +107,29 @@ def violations(module: str, source: str) -> list[str]:
             wrong.append(f"{module} imports {name}: only {ONLY_IN[top]} does")
         elif top == home == "jaxrl" and not points_down(module, name):
             wrong.append(f"{module} imports {name}: imports point downwards")
+        elif top == home == "train" and not stays_in_its_room(module, name):
+            wrong.append(f"{module} imports {name}: programs import the host and their own files")
     return wrong
 
 
 def points_down(module: str, name: str) -> bool:
-    """Strictly down the table; networks may share networks, agents neither agents nor the loop."""
+    """Strictly down the table, or within a folder; agents import neither agents nor the loop."""
     here, there = place(module), place(name)
     if here is None or there is None:
         return False
     if here == "jaxrl.agents" and there == "jaxrl.loop":
         return False
-    return LAYERS[there] < LAYERS[here] or here == there == "jaxrl.networks"
+    return LAYERS[there] < LAYERS[here] or (here == there and here in TOGETHER)
+
+
+def stays_in_its_room(module: str, name: str) -> bool:
+    """Programs import the host and their own files, commands everything below them."""
+    here, there = place(module), place(name)
+    if here is None or there is None:
+        return False
+    if FLOORS[there] >= 2 and here.count(".") and FLOORS[here] in (2, 3) and here != there:
+        return (here, there) == (GOALS, "train.allo")
+    return here == there or FLOORS[there] < FLOORS[here]
 
 
 @pytest.mark.parametrize(("module", "path"), [pytest.param(*s, id=s[0]) for s in sources()])
@@ -117,8 +138,8 @@ def test_imports_point_downwards(module: str, path: Path):
 
 
 def test_every_module_has_a_layer():
-    names = [module for module, _ in sources() if module.startswith("jaxrl.")]
-    assert [name for name in names if place(name) == "jaxrl"] == []
+    names = [module for module, _ in sources() if module.split(".")[0] in ("jaxrl", "train")]
+    assert [name for name in names if "." in name and "." not in str(place(name))] == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +158,10 @@ def test_every_module_has_a_layer():
         ("jaxrl.checkpoint", "import pickle"),
         ("envs.snake.game", "from jaxrl.types import PyTree"),
         ("envs.snake.game", "import train.snake"),
-        ("train.snake", "import torch"),
+        ("train.snake.training", "import torch"),
+        ("train.host.run", "from train.snake.program import PROGRAM"),
+        ("train.snake.program", "from train.two_snake import tournament"),
+        ("train.snake.program", "from train.policies import store"),
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str):
@@ -151,7 +175,9 @@ def test_a_wrong_import_is_seen(module: str, source: str):
         ("jaxrl.networks.dueling", "from jaxrl.networks.mlp import MLP"),
         ("jaxrl.checkpoint", "import orbax.checkpoint as ocp"),
         ("envs.base", "import gymnax"),
-        ("train.snake", "from envs import snake\nfrom jaxrl.agents import dqn, ppo"),
+        ("train.snake.config", "from envs import snake\nfrom jaxrl.agents import dqn, ppo"),
+        ("train.goals.program", "from train.allo.training import make_problem"),
+        ("train.evaluate", "from train.policies import store"),
     ],
 )
 def test_a_right_import_passes(module: str, source: str):

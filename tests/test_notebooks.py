@@ -22,6 +22,7 @@ STEPS = {"00_quickstart": 40_000, "02_durotaxis": 20_000, "03_allo": 40_000}
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_from_a_clean_state(path, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXRL_NOTEBOOK_STEPS", str(STEPS.get(path.stem, 70_000)))
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")  # or the first cell would look for an accelerator
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # little is computed here
     search_path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(search_path))

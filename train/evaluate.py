@@ -12,11 +12,12 @@ import jax
 import tyro
 from rich.console import Console
 
-from train import policies, runs
-from train.command import command, parse_flags
-from train.errors import UsageError
-from train.scores import write_evaluation
-from train.settings import PlayConfig
+from train.host import runs
+from train.host.command import command, parse_flags
+from train.host.errors import UsageError
+from train.host.program import Run
+from train.host.scores import write_evaluation
+from train.policies import store
 
 
 @dataclass(frozen=True)
@@ -37,33 +38,34 @@ class Options:
 
 def main(arguments: list[str]) -> int:
     def evaluate() -> None:
-        entry = policies.entry_named(arguments) or runs.entry_named(arguments)
-        if own := getattr(entry, "evaluation", None):
-            options = parse_flags("python -m train.evaluate", own.Options, arguments)
-            run = policies.opened(options.run, getattr(options, "policy", None))
+        program = store.program_of(arguments) or runs.program_of(arguments)
+        if program and (own := program.evaluator):
+            options = parse_flags("python -m train.evaluate", own.options, arguments)
+            run = store.opened(options.run, options.policy)
             Console().print(own.evaluate(run, options))
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
         if options.games is not None and options.games < 1:
             raise UsageError(f"--games is {options.games}; expected at least 1")
-        run = policies.opened(options.run, options.policy)
+        run = store.opened(options.run, options.policy)
         config, extra = asked_for(run, options)
-        training = run.entry.make_training(config)
+        training = run.program.training(config)
         keys = [jax.random.fold_in(jax.random.key(options.key), seed) for seed in run.seeds]
         evaluation = training.evaluate(run.agents, run.seeds, keys)
+        run.directory.mkdir(parents=True, exist_ok=True)
         write_evaluation(run.directory, evaluation, updates=run.updates, key=options.key, **extra)
         Console().print(evaluation.table)
 
     return command(evaluate)
 
 
-def asked_for(run: runs.Run, options: Options) -> tuple[Any, dict[str, Any]]:
+def asked_for(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:
     """The run's configuration with the games of the options, and what to note of them.
 
     Raises UsageError where there are no games to choose.
     """
     greedy = not options.sampled
-    if isinstance(run.config.run, PlayConfig):
+    if run.plays_games:
         games = {"evaluation_games": options.games or 1_000, "evaluation_greedy": greedy}
         return runs.with_evaluation(run.config, **games), {"greedy": greedy}
     if options.games is not None or options.sampled:

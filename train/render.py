@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import jax
 import tyro
 
-from train import policies
-from train.command import command, parse_flags
-from train.errors import UsageError
+from train.host.command import command, parse_flags
+from train.host.errors import UsageError
+from train.policies import store
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,17 @@ def main(arguments: list[str]) -> int:
         options = parse_flags("python -m train.render", Options, arguments)
         if options.games < 1:
             raise UsageError(f"--games is {options.games}; expected at least 1")
-        run = policies.opened(options.run, options.policy)
+        run, key = store.opened(options.run, options.policy), jax.random.key(options.key)
         if options.policy is not None:
             directory = options.out or run.directory
-            film = run.entry.evaluation.film(run, options.games, options.key, directory)
-            print(*film, sep="\n")
+            if run.program.film is None:
+                raise UsageError(f"policies of {run.program.name} are not filmed: score them")
+            directory.mkdir(parents=True, exist_ok=True)
+            print(*run.program.film(run, options.games, key, directory), sep="\n")
             return
         if options.out:
             raise UsageError("--out is for policies: a run has its own directory, so leave it out")
-        for path in run.entry.draw(run, options.games, options.key):
+        for path in run.program.pictures(run, options.games, key, None):
             print(path)
 
     return command(render)

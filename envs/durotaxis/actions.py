@@ -1,4 +1,4 @@
-"""What an agent decides on every step, in one of three forms.
+"""The action of a step, in one of three forms.
 
 | form | action |
 |---|---|
@@ -35,7 +35,7 @@ class Bounds:
     """The least and the largest value of each number in an action."""
 
     delete_ratio: tuple[float, float] = (0.0, 0.7)
-    """Share of the nodes; up to 0.5 alone no colony can be kept from growing."""
+    """Share of the nodes; below 0.5 every colony grows."""
     gamma: tuple[float, float] = (0.5, 15.0)
     """Reach on stiff ground, px."""
     alpha: tuple[float, float] = (0.5, 4.0)
@@ -62,14 +62,14 @@ first stage of training, in which no colony can arrive, the second those of its 
 
 
 class Decision(NamedTuple):
-    """An action, read."""
+    """A decoded action."""
 
     deleted: jax.Array  # bool [C]
     spawn: Spawn
 
 
 def names(form: str, spawning: str) -> tuple[str, ...]:
-    """What the continuous numbers of an action are called, in order."""
+    """The names of the continuous numbers of an action, in order."""
     parameters = PARAMETERS[spawning]
     return {
         "global": ("delete_ratio", *parameters),
@@ -106,21 +106,23 @@ class Choices(spaces.Discrete):
         return jnp.all((x == 0) | (x == 1))
 
 
+def bounded(form: str, spawning: str, numbers: jax.Array, bounds: Bounds) -> jax.Array:
+    """The numbers `[P]` of an action; those out of bounds count as the nearest within, NaN as the
+    least. A NaN that got into a colony would stay there: no comparison deletes it."""
+    low, high = box(form, spawning, bounds)
+    return jnp.where(jnp.isnan(numbers), low, jnp.clip(numbers, low, high))
+
+
 def read(
     form: str, spawning: str, action: Any, colony: Colony, bounds: Bounds, fixed: Spawn
 ) -> Decision:
-    """What an action asks for; numbers out of bounds count as the nearest within, NaN as the least.
-
-    A NaN that got into a colony would stay there: no comparison deletes it.
-    """
+    """The decoded action, with numbers clipped by `bounded`."""
     if form == "nodes":
         choice, numbers = action
         deleted = choice == 1
     else:
         numbers = action
-    low, high = box(form, spawning, bounds)
-    within = jnp.where(jnp.isnan(numbers), low, jnp.clip(numbers, low, high))
-    given = dict(zip(names(form, spawning), within, strict=True))
+    given = dict(zip(names(form, spawning), bounded(form, spawning, numbers, bounds), strict=True))
     if form != "nodes":
         count = rules.delete_count(given.pop("delete_ratio"), colony.num_nodes)
         deleted = rules.leftmost(colony.x, rules.alive(colony), count)

@@ -1,4 +1,4 @@
-"""Durotaxis as an environment: a colony that grows and dies its way up a gradient of stiffness."""
+"""Durotaxis as an environment: a colony that moves up a stiffness gradient by growth and death."""
 
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -9,9 +9,9 @@ import jraph
 import numpy as np
 from gymnax.environments import spaces
 
-from envs.base import Environment
+from envs.base import Environment, is_traced
 from envs.durotaxis import actions, marking, observation, rewards, rules, substrate
-from envs.durotaxis.features import Survey
+from envs.durotaxis.features import Features
 from envs.durotaxis.reward_step import Ending, Step, ending_of, farthest, is_terminated
 from envs.durotaxis.rules import Growth
 from envs.durotaxis.state import Params, State
@@ -25,15 +25,15 @@ LEAST_WIDTH = 20  # px; below it the goal lies within a few steps of any founder
 
 
 class Durotaxis(Environment):
-    """A colony of up to `capacity` nodes (C) that shall reach the right edge of its ground.
+    """A colony of up to `capacity` nodes (C) whose goal is the right edge of its ground.
 
-    On every step some nodes are deleted and each of the others has one child, at a distance that
-    grows with the stiffness under its parent: `directed`, all in one direction, or `isotropic`,
-    anywhere around. Nodes never move.
+    At every step some nodes are deleted and each of the others has one child, at a distance that
+    grows with the stiffness under its parent: `directed`, all in one direction, or `isotropic`, in
+    random directions. Nodes never move.
 
     * Action: see `envs.durotaxis.actions` for its three forms.
     * Observation: a padded `jraph.GraphsTuple`, see `envs.durotaxis.observation`; `local` leaves
-      out what takes a look at all pairs of nodes (hull and centrality), which are then 0.
+      out the features that need all pairs of nodes (hull and centrality), which are then 0.
     * Reward: the sum of the components of the set `rewards`, see `envs.durotaxis.rewards`; they
       are in `info["components"]`, float32 `[K]`, in the order of `component_names`.
     * End: too many nodes (`crowded`), none left (`empty`), the centroid going left for too long
@@ -42,8 +42,10 @@ class Durotaxis(Environment):
     * Ground: `linear` (m = 0.05 per px, b = 1), `exponential` (likewise), `random`, anew for every
       episode; or any `Params.law` or measured `Params.field`.
 
-    Raises ValueError for what is unknown; for numbers in `Params` there is `check`.
+    Raises ValueError for unknown names; `check` checks the numbers in `Params`.
     """
+
+    version = "0.2.0"  # 0.2.0: an episode has one ending
 
     def __init__(
         self,
@@ -95,12 +97,17 @@ class Durotaxis(Environment):
         )
 
     def check(self, params: Params) -> None:
-        """Raises ValueError, in one line, for numbers that do not fit; host code."""
-        substrate.check(params.law, params.width, params.height, params.field)
+        """Raises ValueError for out-of-range or inconsistent numbers; host code.
+
+        Traced numbers cannot be checked and pass.
+        """
+        if not is_traced((params.law, params.width, params.height)):
+            substrate.check(params.law, params.width, params.height, params.field)
         rewards.check(self.reward_set, params.weights)
-        if params.width < LEAST_WIDTH:
+        if not is_traced(params.width) and params.width < LEAST_WIDTH:
             raise ValueError(f"width is {params.width:g}; expected at least {LEAST_WIDTH} px")
-        if not self.num_founders <= params.threshold_nodes <= self.capacity:
+        threshold = params.threshold_nodes
+        if not (is_traced(threshold) or self.num_founders <= threshold <= self.capacity):
             raise ValueError(
                 f"threshold_nodes is {params.threshold_nodes:g}; expected {self.num_founders}, the "
                 f"founders, to {self.capacity}, the capacity: raise the capacity with it"
@@ -111,7 +118,7 @@ class Durotaxis(Environment):
                 raise ValueError(f"bounds of {name} are {low} and {high}; expected low below high")
 
     def chances(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Only isotropic spawning leaves anything of a step to chance."""
+        """Only isotropic spawning makes a step random."""
         return (key, key) if self.spawning == "directed" else tuple(jax.random.split(key))
 
     def start(self, chance: jax.Array, params: Params) -> State:
@@ -160,7 +167,7 @@ class Durotaxis(Environment):
         return after, jnp.sum(components), is_terminated(ending), info
 
     def growth(self, chance: jax.Array, state: State, action: Any, params: Params) -> Growth:
-        """What an action makes of the colony, before it closes ranks."""
+        """The effect of an action on the colony, before its slots are compacted."""
         colony, size = state.colony, (params.width, params.height)
         decision = actions.read(
             self.action, self.spawning, action, colony, params.bounds, params.spawn
@@ -180,7 +187,7 @@ class Durotaxis(Environment):
         return rules.grow(colony, decision.deleted, *child)
 
     def step_of(self, state: State, growth: Growth, ending: Ending, params: Params) -> Step:
-        """What the rewards look at."""
+        """The facts that rewards are computed from."""
         marks = state.marks
         if isinstance(marks, marking.Marks):
             x, y = state.colony.x, state.colony.y
@@ -214,16 +221,16 @@ class Durotaxis(Environment):
             **{f"reward_{name}": value for name, value in earned.items()},
         }
 
-    def survey(self, state: State, params: Params) -> Survey:
-        return observation.survey(state.colony, self.is_full)
+    def features(self, state: State, params: Params) -> Features:
+        return observation.colony_features(state.colony, self.is_full)
 
-    def first_survey(self, state: State, params: Params) -> Survey:
-        return observation.first_survey(state.colony, self.num_founders, self.is_full)
+    def initial_features(self, state: State, params: Params) -> Features:
+        return observation.initial_colony_features(state.colony, self.num_founders, self.is_full)
 
-    def describe(self, state: State, survey: Survey, params: Params) -> jraph.GraphsTuple:
+    def describe(self, state: State, features: Features, params: Params) -> jraph.GraphsTuple:
         size = params.width, params.height
         return observation.describe(
-            state.colony, survey, state.time, state.law, params.field, *size, self.is_full
+            state.colony, features, state.time, state.law, params.field, *size, self.is_full
         )
 
     @property

@@ -1,8 +1,8 @@
-"""What can be said of a colony in numbers: of its cells, of its edges and of the whole, unscaled.
+"""Features of a colony: of its nodes, of its edges and of the whole graph, unscaled.
 
 Every cell is a node, and an edge goes from each parent to its child. Slots without a cell, and
-figures that a small colony does not have, are 0; nothing here is ever NaN. Stiffness appears as its
-natural logarithm, for a steep exponential ground reaches beyond float32. C slots, N cells, E edges.
+quantities that a small colony does not have, are 0; nothing is ever NaN. Stiffness is given as its
+natural logarithm, since steep exponential ground overflows float32. C slots, N cells, E edges.
 """
 
 from typing import NamedTuple
@@ -15,12 +15,12 @@ from envs.durotaxis import rules
 from envs.durotaxis.rules import Colony
 
 SAME_PLACE = 1e-6
-"""px; cells that are no farther apart than this do not count as each other's others."""
+"""px; cells closer than this count as being in the same place."""
 
 
 @struct.dataclass
-class Survey:
-    """What is dear to find out about a colony."""
+class Features:
+    """What is expensive to compute of a colony."""
 
     is_vertex: jax.Array  # bool [C], vertices of the convex hull; see `hull.vertices`
     hull_area: jax.Array  # float32, px²
@@ -76,18 +76,22 @@ class GraphFeatures(NamedTuple):
 
 
 def node_features(
-    colony: Colony, survey: Survey, time: jax.Array, log_intensity: jax.Array, pairwise: bool = True
+    colony: Colony,
+    features: Features,
+    time: jax.Array,
+    log_intensity: jax.Array,
+    pairwise: bool = True,
 ) -> NodeFeatures:
     """Of every cell, at `time` (int32, steps), with the ground's `log_intensity` `[C]` under it.
 
-    `survey` is that of the colony. Without `pairwise` the centrality is left at 0.
+    `features` are those of the colony. Without `pairwise` the centrality is left at 0.
     """
     is_alive = rules.alive(colony)
     centroid_x, centroid_y = centroid(colony)
     age = (time - colony.birth).astype(jnp.float32)
-    apart = survey.mean_distance
+    apart = features.mean_distance
     centrality = jnp.where(apart > 0, 1 / (apart + SAME_PLACE), 1.0)
-    features = NodeFeatures(
+    node = NodeFeatures(
         x=colony.x,
         y=colony.y,
         log_intensity=log_intensity,
@@ -95,12 +99,12 @@ def node_features(
         out_degree=out_degree(colony),
         centrality=centrality if pairwise else jnp.zeros_like(apart),
         from_centroid=_length(colony.x - centroid_x, colony.y - centroid_y),
-        is_vertex=survey.is_vertex,
+        is_vertex=features.is_vertex,
         is_new=(colony.birth == time) & (colony.birth > 0),
         age=age,
         stagnation=jnp.maximum(age - 1, 0),
     )
-    return NodeFeatures(*(jnp.where(is_alive, f.astype(jnp.float32), 0.0) for f in features))
+    return NodeFeatures(*(jnp.where(is_alive, f.astype(jnp.float32), 0.0) for f in node))
 
 
 def edge_features(colony: Colony) -> EdgeFeatures:
@@ -114,7 +118,7 @@ def edge_features(colony: Colony) -> EdgeFeatures:
     return EdgeFeatures(length, along_x * inverse, along_y * inverse)
 
 
-def graph_features(colony: Colony, survey: Survey, log_intensity: jax.Array) -> GraphFeatures:
+def graph_features(colony: Colony, features: Features, log_intensity: jax.Array) -> GraphFeatures:
     """Of the colony, with the ground's `log_intensity` `[C]` under its cells."""
     is_alive = rules.alive(colony)
     num_nodes = colony.num_nodes.astype(jnp.float32)
@@ -134,7 +138,7 @@ def graph_features(colony: Colony, survey: Survey, log_intensity: jax.Array) -> 
         *centroid(colony),
         *(min_x, min_y, max_x, max_y),
         *(box_width, box_height, box_width * box_height),
-        survey.hull_area,
+        features.hull_area,
         num_edges / jnp.maximum(num_nodes, 1),
         max_degree,
         2 * num_edges,

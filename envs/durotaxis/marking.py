@@ -1,4 +1,4 @@
-"""Which nodes ought to be deleted: the rule of the laboratory, and marks that nodes carry along.
+"""Which nodes should be deleted: the rule of the laboratory, and marks that persist with nodes.
 
 A node never moves, so the stiffness under it is the same for life: what it stood on some steps ago
 is what it stands on now, and no past state need be kept to tell.

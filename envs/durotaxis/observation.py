@@ -27,8 +27,17 @@ import jax
 import jax.numpy as jnp
 import jraph
 
-from envs.durotaxis import features, hull, rules, substrate
-from envs.durotaxis.features import EdgeFeatures, GraphFeatures, NodeFeatures, Survey
+from envs.durotaxis import hull, rules, substrate
+from envs.durotaxis.features import (
+    SAME_PLACE,
+    EdgeFeatures,
+    Features,
+    GraphFeatures,
+    NodeFeatures,
+    edge_features,
+    graph_features,
+    node_features,
+)
 from envs.durotaxis.rules import Colony
 from envs.durotaxis.substrate import Law, Number
 
@@ -58,21 +67,21 @@ def shapes(capacity: int) -> jraph.GraphsTuple:
     )
 
 
-def survey(colony: Colony, pairwise: bool = True) -> Survey:
-    """The hull, and how far every cell is from the others: O(C²) work in O(C) memory.
+def colony_features(colony: Colony, pairwise: bool = True) -> Features:
+    """The convex hull and mean pairwise distances: O(C²) time in O(C) memory.
 
-    Without `pairwise` (static) there is no work, and all is 0.
+    Without `pairwise` (static) nothing is computed and all is 0.
     """
     if not pairwise:
         nothing = jnp.zeros_like(colony.x)
-        return Survey(nothing > 0, jnp.zeros_like(nothing, shape=()), nothing)
+        return Features(nothing > 0, jnp.zeros_like(nothing, shape=()), nothing)
     is_alive = rules.alive(colony)
     is_vertex, hull_area = hull.convex_hull(colony.x, colony.y, is_alive)
-    return Survey(is_vertex, hull_area, mean_distance(colony.x, colony.y, is_alive))
+    return Features(is_vertex, hull_area, mean_distance(colony.x, colony.y, is_alive))
 
 
-def first_survey(colony: Colony, num_founders: int, pairwise: bool = True) -> Survey:
-    """`survey` of a colony that has no cells beyond its first `num_founders` slots (static)."""
+def initial_colony_features(colony: Colony, num_founders: int, pairwise: bool = True) -> Features:
+    """`colony_features` where only the first `num_founders` slots (static) can hold cells."""
     present, beyond = max(num_founders, 1), colony.x.size - max(num_founders, 1)
     small = Colony(
         x=colony.x[:present],
@@ -81,8 +90,8 @@ def first_survey(colony: Colony, num_founders: int, pairwise: bool = True) -> Su
         birth=colony.birth[:present],
         num_nodes=colony.num_nodes,
     )
-    found = survey(small, pairwise)
-    return Survey(
+    found = colony_features(small, pairwise)
+    return Features(
         is_vertex=jnp.pad(found.is_vertex, (0, beyond)),
         hull_area=found.hull_area,
         mean_distance=jnp.pad(found.mean_distance, (0, beyond)),
@@ -92,11 +101,11 @@ def first_survey(colony: Colony, num_founders: int, pairwise: bool = True) -> Su
 def mean_distance(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
     """From each of the points x, y `[P]` (px) to those in `mask` `[P]`; float32 `[P]`, px.
 
-    Only points more than `features.SAME_PLACE` away count; 0 where there are none, and outside
+    Only points more than `SAME_PLACE` away count; 0 where there are none, and outside
     `mask`. The sum runs over tiles of points up to the last in `mask`, so no `[P, P]` matrix is
     ever held, and small colonies cost little.
     """
-    nearest = features.SAME_PLACE**2
+    nearest = SAME_PLACE**2
     beyond = (0, -x.size % TILE)
     columns = [jnp.pad(v, beyond).reshape(-1, TILE) for v in (x, y, mask.astype(jnp.float32))]
     tiles = jnp.stack(columns, axis=1)  # [P / TILE, 3, TILE]
@@ -120,7 +129,7 @@ def mean_distance(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
 
 def describe(
     colony: Colony,
-    survey: Survey,
+    features: Features,
     time: jax.Array,
     law: Law,
     field: jax.Array,
@@ -133,19 +142,19 @@ def describe(
     `time` is int32, steps; `width` and `height` are px; for `law` and `field` see `substrate`. The
     real edges come first, in the order of the children; those after them lead from node C, which is
     never real, to itself. `n_node` is [N, C + 1 - N] and `n_edge` [E, C - E]; all padding is 0.
-    What a survey without `pairwise` did not find out is 0 too.
+    What `colony_features` leaves out without `pairwise` is 0 too.
     """
     capacity, num_nodes = colony.x.size, colony.num_nodes
     log_intensity = substrate.log_intensity(law, field, colony.x, colony.y, width, height)
-    node = features.node_features(colony, survey, time, log_intensity, pairwise)
-    graph = features.graph_features(colony, survey, log_intensity)
+    node = node_features(colony, features, time, log_intensity, pairwise)
+    graph = graph_features(colony, features, log_intensity)
     rows = jnp.stack(_scaled_nodes(node, width, height))  # [11, C]: a column at a time is slower
     whole = jnp.stack(_scaled_graph(graph, width, height))
 
     has_parent = colony.parent >= 0
     num_edges = graph.num_edges.astype(jnp.int32)
     slot = jnp.arange(capacity, dtype=jnp.int32)
-    edge = features.edge_features(colony)
+    edge = edge_features(colony)
     edge = edge._replace(length=edge.length / 10)
     parent, child, edge = rules.compact((colony.parent, slot, edge), has_parent)
     is_real = slot < num_edges

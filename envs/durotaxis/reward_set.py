@@ -1,8 +1,8 @@
-"""What every reward set is: named components, each a weight times a signal; and its shaping.
+"""The base of the reward sets: named components, each a weight times a signal; and shaping.
 
-Shaping adds F = γ Φ(s') - Φ(s) to the reward, which changes no optimal policy provided that Φ is
-0 where an episode ends for good, that γ is the agent's discount and that nothing is wrapped around
-F (Ng, Harada and Russell 1999). The clock ends no episode for good, so there Φ stays as it is.
+Shaping adds F = γ Φ(s') - Φ(s) to the reward, which keeps optimal policies optimal if Φ is 0 in
+terminal states, γ is the agent's discount and F is neither clipped nor scaled (Ng, Harada and
+Russell 1999). A truncated episode is not terminal, so there Φ(s') is kept.
 """
 
 from collections.abc import Callable, Mapping

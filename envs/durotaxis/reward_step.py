@@ -1,7 +1,7 @@
-"""What a step of a colony is judged by: all that the rewards know, and what several of them need.
+"""The inputs of the rewards: one step of a colony, and the facts that several rewards need.
 
-Rewards see a colony before it closes ranks: the survivors in the slots they had, each with its
-one child beside it. So they are right even where the children no longer fit.
+Rewards see a colony before its slots are compacted: the survivors in the slots they had, each with
+its one child beside it. So they are right even where the children exceed the capacity.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ FRACTIONS = (0.25, 0.5, 0.75, 0.9)
 
 
 class Ending(NamedTuple):
-    """Why an episode ends for good: bool scalars, of which at most one is true (`ending_of`)."""
+    """Why an episode terminates: bool scalars, of which at most one is true (`ending_of`)."""
 
     crowded: jax.Array  # more nodes than the threshold
     empty: jax.Array  # no node is left
@@ -41,7 +41,7 @@ def ending_of(**reached: jax.Array) -> Ending:
 
 
 class Step(NamedTuple):
-    """All that is known of one step, of one colony; numbers are scalars."""
+    """One step of one colony; numbers are scalars."""
 
     growth: Growth
     law: Law
@@ -59,7 +59,7 @@ class Step(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What follows from a step. Children stand in the slots of their parents."""
+    """Facts derived from a step. Children are in the slots of their parents."""
 
     step: Step
     nodes: jax.Array  # bool [C], before
@@ -109,7 +109,7 @@ def facts_of(step: Step) -> Facts:
 
 
 def is_terminated(ending: Ending) -> jax.Array:
-    """Bool scalar: whether the episode ends for good, in whichever way."""
+    """Bool scalar: whether the episode terminates."""
     return ending.crowded | ending.empty | ending.retreated | ending.arrived
 
 

@@ -1,4 +1,4 @@
-"""A colony of cells that moves by growing on one side and dying on the other: its rules on arrays.
+"""The rules of a colony that moves by growing on one side and dying on the other, on arrays.
 
 Cells never move. On every step some are deleted, and each of the others has one child. The links
 from parents to children form a forest, for every cell has at most one parent: deleting a cell hands
@@ -35,7 +35,7 @@ class Colony:
 
 
 class Growth(NamedTuple):
-    """One step of a colony, before it closes ranks."""
+    """One step of a colony, before its slots are compacted."""
 
     before: Colony
     survives: jax.Array  # bool [C], of the cells before; each survivor has exactly one child
@@ -164,7 +164,7 @@ def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
     """The nearest surviving ancestor of every cell, or -1: int32 `[C]`.
 
     `parent` int32 `[C]` is -1 for roots, `survives` bool `[C]`. Pointer jumping (Wyllie 1979): a
-    pointer to a dead cell goes on to where that one points, so every round doubles the way. It
+    pointer to a dead cell follows that cell's pointer, so every round doubles the distance. It
     stops as soon as nothing moves; chains of dead cells are mostly short.
     """
     slot = jnp.arange(parent.size, dtype=jnp.int32)

@@ -1,4 +1,4 @@
-"""Choosing slots, and closing the gaps between the chosen: no sort, no scatter.
+"""Selecting slots and compacting the selected ones, without sorting or scattering.
 
 Counting is nearly all of it. XLA for CPU adds up a short row one element at a time, so rows are
 added up in slices, and sets of slots are packed into words, where counting is one instruction.

@@ -1,4 +1,4 @@
-"""The ground under a colony: how stiff it is, by column, after a law or a measured picture.
+"""The stiffness of the ground under a colony, by a law per column or a measured image.
 
 Stiffness is constant within a cell of 1 px, and off the ground it is that of the nearest cell.
 """
@@ -95,7 +95,7 @@ def log_intensity(
 
 
 def check(law: Law, width: float, height: float, field: jax.Array | np.ndarray) -> None:
-    """Raises ValueError for ground that cannot be computed with; host code.
+    """Raises ValueError for invalid ground; host code.
 
     That is: sizes that are no whole numbers or too small for the margins, numbers that are not
     finite, an exponential law that is not positive or overflows float32, a field of another size.

@@ -1,7 +1,7 @@
 """A maze as an environment: tables of what actions do, behind gymnax's interface.
 
-All that tells one maze from another of its size is numbers in `Params`, so mazes of equal shapes
-share one compilation.
+Mazes of one size differ in the numbers in `Params` only, so mazes of equal shapes share one
+compilation.
 """
 
 from functools import cached_property
@@ -86,7 +86,7 @@ class Grid(Environment):
 
     @cached_property
     def default_params(self) -> Params:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The numbers of the maze, made when they are first needed, for the import's sake."""
+        """The numbers of the maze, computed when first needed, so that imports stay fast."""
         layout, goal = self.layout, np.zeros(self.num_states, bool)
         goal[[layout.index[cell] for cell in layout.goals]] = True
         starts = layout.start_states
@@ -103,14 +103,14 @@ class Grid(Environment):
     def chances(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Random words for the move and for the start, from one draw.
 
-        Where no outcome is left to chance, the move's word is the start's, which nobody else reads.
+        Without random outcomes the move is given the word of the start, which it does not use.
         """
         words = jax.random.bits(key, (min(self.num_outcomes, 2),))
-        words = jax.lax.optimization_barrier(words)  # or every reader computes them anew
+        words = jax.lax.optimization_barrier(words)  # or every use recomputes them
         return words[-1], words[0]
 
     def start(self, chance: jax.Array, params: Params) -> State:
-        # 32 bits modulo some thousand: no start is likelier by more than a few in a million
+        # 32 bits modulo some thousand: uniform within a few in a million
         position = params.starts[chance % params.num_starts]
         return State(position, jnp.zeros((), jnp.int32))
 
@@ -126,7 +126,7 @@ class Grid(Environment):
         reward = jnp.where(arrived, 1.0, params.step_reward)
         return State(position, state.time + 1), reward, arrived, {"outcome": {"arrived": arrived}}
 
-    def describe(self, state: State, survey: Any, params: Params) -> jax.Array:
+    def describe(self, state: State, features: Any, params: Params) -> jax.Array:
         return params.observations[state.position]
 
     @property

@@ -150,15 +150,6 @@ def from_free(free: np.ndarray, name: str = "maze", allow_disconnected: bool = F
     return connected(Layout(free, name), allow_disconnected)
 
 
-def to_text(layout: Layout) -> str:
-    """The maze in the plain format, which has no sign for doors and portals."""
-    tiles = np.where(layout.free, ".", "#")
-    for sign, cells in (("S", layout.starts), ("G", layout.goals)):
-        for cell in cells:
-            tiles[cell] = sign
-    return "\n".join("".join(row) for row in tiles)
-
-
 def connected(layout: Layout, allow_disconnected: bool = False) -> Layout:
     """The maze itself. Raises ValueError if it has parts that no move connects."""
     sizes = [str(len(part)) for part in regions(layout)]

@@ -1,4 +1,4 @@
-"""Doors and portals: moves that are not what the ground alone would make of them.
+"""Doors and portals: one-way passages and moves that lead elsewhere.
 
 A cell is (row, col), a direction 0 up, 1 right, 2 down, 3 left.
 """

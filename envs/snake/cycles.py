@@ -1,7 +1,7 @@
-"""A tour of the board: a path over all of its cells that comes home wherever that can be done.
+"""Hamiltonian cycles of a board, or Hamiltonian paths where it has no cycle.
 
-Colour the cells like a chessboard and every step changes the colour; a tour that comes home
-therefore needs as many dark cells as light ones, which a board of odd sides does not have.
+On a chessboard colouring every step changes the colour, so a cycle needs as many dark cells as
+light ones, which a board with two odd sides does not have.
 """
 
 from functools import lru_cache

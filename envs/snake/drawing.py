@@ -41,7 +41,7 @@ LOOKS = {
     "starved": Look("#b8400e", ASHES, alive=False),
     "board full": Look("#8a5f00", GOLD),
 }
-"""What a game looks like that has ended so; "" while it goes on."""
+"""The look of a game by its ending; "" while it continues."""
 
 
 def draw(board: Board, state: State, title: str = "", ending: str | None = None) -> Image.Image:
@@ -92,22 +92,6 @@ def write_film(path: str | Path, game: Pictures, fps: float, captions: Sequence[
             yield np.asarray(indices), 1 / fps if i < game.count - 1 else HOLD
 
     gif.write(path, frames(), colours)
-
-
-def film_strip(
-    board: Board, states: State, count: int = 8, ending: str | None = None
-) -> Image.Image:
-    """`count` positions of a game, evenly spread from the first to the last, four in a row."""
-    game = _Game(board, states, ending)
-    pictures = [game.picture(i) for i in _spread(game.count, count)]
-    across, gap = min(4, len(pictures)), 2 * MARGIN
-    width, height = pictures[0].size
-    down = -(-len(pictures) // across)
-    size = (across * (width + gap) - gap, down * (height + gap) - gap)
-    strip = Image.new("RGB", size, "white")
-    for i, picture in enumerate(pictures):
-        strip.paste(picture, (i % across * (width + gap), i // across * (height + gap)))
-    return strip
 
 
 def cell_size(board: Board) -> int:
@@ -220,8 +204,6 @@ def _commonest_colours(pictures: list[Image.Image]) -> np.ndarray:
 
 def _spread(total: int, count: int) -> list[int]:
     """At most `count` of `range(total)`, evenly spread, last and (from two on) first included."""
-    if count < 1:
-        raise ValueError(f"cannot choose {count} positions; choose at least one")
     return sorted({round(x) for x in np.linspace(total - 1, 0, count)})
 
 

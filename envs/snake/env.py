@@ -1,4 +1,4 @@
-"""Snake as an environment: rules, an observation and rewards behind gymnax's interface."""
+"""Snake as an environment: rules, observations and rewards behind gymnax's interface."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -11,9 +11,10 @@ from gymnax.environments import spaces
 from envs.base import Environment
 from envs.snake import bitboard, grown, rewards, rules
 from envs.snake.bitboard import Board
-from envs.snake.observations import OBSERVATIONS, Regions, Scene, flood_regions, open_regions
+from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import MODERN_REWARDS, Rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules, State
+from envs.snake.scene import Regions, Scene, flood_regions, open_regions
 
 SMALLEST, LARGEST = 4, 20
 RULES = {"classic": CLASSIC, "modern": MODERN}
@@ -29,9 +30,9 @@ class Params:
     """A snake of length L starves after max(base + per_cell * L, 2 * rows * cols) steps unfed."""
     starvation_per_cell: int = 4
     rewards: Rewards = Rewards()
-    """What moves, meals, deaths and wins are worth."""
+    """Rewards of moves, meals, deaths and wins."""
     grown_share: float = 0.3
-    """Share of the games that begin with a long snake, where `grown_starts` lets them."""
+    """Share of the games that begin with a long snake, with `grown_starts`."""
 
 
 class Snake(Environment):
@@ -44,12 +45,12 @@ class Snake(Environment):
     `score` (food eaten), `won`, and the cause of death: `death_wall`, `death_self`, `entrapped` (no
     move would have saved it, judged before the action) or `starved`.
 
-    With `mirror`, half of the episodes are seen and played in a mirror, left for right: what is
-    learned on one side is learned on the other, too. With `grown_starts`, a share of the games
-    begins with a snake of any length; their `score` counts its cells beyond the first three.
+    With `mirror`, observations and actions of half of the episodes are reflected, left for right,
+    as data augmentation. With `grown_starts`, a share of the games begins with a snake of any
+    length; their `score` counts its cells beyond the first three.
 
-    Rules `classic` are those of a published 256-game system, with three of its faults mended: food
-    never lands under the head, a time-out is a truncation and its last observation is kept, and
+    Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
+    never lands under the head, a time-out is a truncation with its final observation, and
     entrapment is judged by the heading before the action. Rules `modern` let the head follow the
     tail, win on a full board, end on starvation and start anywhere.
     """
@@ -88,7 +89,7 @@ class Snake(Environment):
 
     @property
     def default_params(self) -> Params:
-        """Those of the 256-game system; where idle games starve, a clock they rarely meet."""
+        """Those of the 256-game system; with starvation, a time limit that is rarely reached."""
         if self.rules.starvation == "off":
             return Params()
         return Params(max_steps_in_episode=100_000, rewards=MODERN_REWARDS)
@@ -96,13 +97,13 @@ class Snake(Environment):
     def chances(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Random words `[]` and `[1 or 2]`, or four more where snakes may begin grown.
 
-        One draw serves both, at a third of the cost: a move draws food and nothing else, which no
-        ending depends on, so the start that follows an ending is none the wiser for it.
+        One draw serves both, at a third of the cost: a move uses it for food only, on which no
+        ending depends, so the next start is independent of the ending.
         """
         count = 2 if self.rules.random_start else 1
         count += grown.NUM_WORDS if self.grown_starts else 0
         words = jax.random.bits(key, (count,))
-        words = jax.lax.optimization_barrier(words)  # or every reader computes them anew
+        words = jax.lax.optimization_barrier(words)  # or every use recomputes them
         return words[0], words
 
     def start(self, chance: jax.Array, params: Params) -> State:
@@ -110,7 +111,7 @@ class Snake(Environment):
         state = rules.start(self.board, self.rules, chance, keep_order)
         if self.grown_starts:
             state = grown.start(self.board, chance[-grown.NUM_WORDS :], params.grown_share, state)
-        # the draw of the food leaves the low bits of its word alone
+        # the food does not use the low bits of its word
         return replace(state, mirrored=chance[0] & 1 != 0) if self.mirror else state
 
     def transition(
@@ -153,7 +154,7 @@ class Snake(Environment):
         return jnp.maximum(limit, 2 * self.board.num_cells)
 
     def is_starved(self, state: State, params: Params) -> jax.Array:
-        """Whether the snake has gone without food for too long, under rules that mind."""
+        """Whether the snake has gone without food for too long, under rules with starvation."""
         if self.rules.starvation == "off":
             return jnp.zeros_like(state.hunger, bool)
         return state.hunger >= self.patience(state, params)
@@ -164,10 +165,10 @@ class Snake(Environment):
             late = late | self.is_starved(state, params)
         return late
 
-    def survey(self, state: State, params: Params) -> Regions | tuple[()]:
+    def features(self, state: State, params: Params) -> Regions | tuple[()]:
         return self._regions(flood_regions, state)
 
-    def first_survey(self, state: State, params: Params) -> Regions | tuple[()]:
+    def initial_features(self, state: State, params: Params) -> Regions | tuple[()]:
         return self._regions(open_regions, state)
 
     def _regions(self, find, state: State) -> Regions | tuple[()]:
@@ -175,11 +176,11 @@ class Snake(Environment):
             return ()
         return find(self.board, self.rules, state)
 
-    def describe(self, state: State, survey: Regions | tuple[()], params: Params) -> jax.Array:
+    def describe(self, state: State, features: Regions | tuple[()], params: Params) -> jax.Array:
         starving = state.hunger / self.patience(state, params)
         if self.rules.starvation == "off":
             starving = jnp.zeros_like(starving)
-        scene = Scene(self.board, self.rules, state, survey, starving)
+        scene = Scene(self.board, self.rules, state, features, starving)
         view = OBSERVATIONS[self.observation]
         obs = view.describe(scene)
         if view.reflect is not None and state.mirrored is not None:

@@ -1,4 +1,4 @@
-"""Games that begin with a long snake, so that what comes late in a game is seen early in learning.
+"""Games that begin with a long snake, to reach late positions early in training.
 
 The snake lies on a stretch of the board's tour (see `envs.snake.cycles`), either way round.
 """

@@ -1,4 +1,4 @@
-"""What a snake can do next, and what that leads to: for players that follow a rule.
+"""The possible moves of a snake and their consequences, for scripted players.
 
 Moves come in the order forward, left, right. A reversal is none of them, as it always kills.
 """

@@ -18,145 +18,31 @@ and up, right, down, left in the frame of the board.
 """  # noqa: E501
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax import struct
 
 from envs.snake import bitboard, rules
-from envs.snake.bitboard import Bits, Board
-from envs.snake.rules import Rules, State
+from envs.snake.bitboard import Board
+from envs.snake.scene import (
+    Scene,
+    compass,
+    danger,
+    escapes,
+    food_reach,
+    heading,
+    in_head_frame,
+    reach,
+    tail_reach,
+    tail_reachable,
+    wall_distances,
+)
 from envs.snake.views import view, whole
 
 NEAR = 4
 """Cells that `near` sees each way."""
-
-
-class Regions(struct.PyTreeNode):
-    """The free cells that can be reached through each candidate cell, itself included."""
-
-    reached: Bits  # words [3]: forward, left, right; empty where the candidate is blocked
-
-
-class Scene(NamedTuple):
-    """A game and all that an observation may ask about it."""
-
-    board: Board
-    rules: Rules
-    state: State
-    regions: Any  # Regions, where the observation needs them
-    starving: jax.Array  # share of the steps that a snake may go without food; 0 where it may ever
-
-
-def flood_regions(board: Board, rules_: Rules, state: State) -> Regions:
-    """Flood fill from the three candidate cells, before the tail moves on."""
-    free = rules.free_cells(board, rules_, state)
-    seeds = bitboard.single(jnp.stack(rules.candidates(board, state)), board.num_words)
-    fill = jax.vmap(lambda seed: bitboard.flood(board, seed, free))
-    return Regions(fill(seeds))
-
-
-def open_regions(board: Board, rules_: Rules, state: State) -> Regions:
-    """`flood_regions` of a new game, without a search.
-
-    A straight snake of three cannot part a board of at least 4×4: from any candidate that is free,
-    every free cell can be reached.
-    """
-    free = rules.free_cells(board, rules_, state)
-    seeds = bitboard.single(jnp.stack(rules.candidates(board, state)), board.num_words)
-    is_free = bitboard.intersects(seeds, free)  # [3]
-    return Regions(tuple(jnp.where(is_free, word, jnp.uint32(0)) for word in free))
-
-
-def danger(scene: Scene) -> list[jax.Array]:
-    """Forward, left, right: 1 if moving there kills."""
-    free = rules.free_cells(scene.board, scene.rules, scene.state)
-    cells = rules.candidates(scene.board, scene.state)
-    return [~bitboard.contains(free, cell) for cell in cells]
-
-
-def compass(scene: Scene, cell: jax.Array) -> list[jax.Array]:
-    """Up, right, down, left: 1 if `cell` lies that way of the head; all 0 for no cell (-1)."""
-    board, head = scene.board, scene.state.head
-    down, right = board.row(cell) - board.row(head), board.col(cell) - board.col(head)
-    exists = cell >= 0
-    return [exists & way for way in (down < 0, right > 0, down > 0, right < 0)]
-
-
-def heading(scene: Scene) -> list[jax.Array]:
-    """Up, right, down; left is none of them."""
-    return [scene.state.heading == h for h in range(3)]
-
-
-def reach(scene: Scene) -> list[jax.Array]:
-    """Forward, left, right: the share of the free cells that can be reached that way."""
-    cells = bitboard.count(scene.regions.reached)  # [3]
-    free = jnp.maximum(scene.board.num_cells - scene.state.length, 1)
-    return list(jnp.minimum(cells / free, 1.0))
-
-
-def tail_reach(scene: Scene) -> jax.Array:
-    """Bool `[3]`: whether a path that begins forward, left, right leads to the tail."""
-    beside = bitboard.neighbourhood(scene.board, scene.regions.reached)
-    return bitboard.intersects(beside, bitboard.single(scene.state.tail, scene.board.num_words))
-
-
-def food_reach(scene: Scene) -> jax.Array:
-    """Bool `[3]`: whether a path that begins forward, left, right leads to the food."""
-    food = bitboard.single(scene.state.food, scene.board.num_words)
-    return bitboard.intersects(scene.regions.reached, food)
-
-
-def tail_reachable(scene: Scene) -> jax.Array:
-    """Whether any path of free cells leads from the head to the tail."""
-    board, state = scene.board, scene.state
-    is_beside = sum(
-        (state.tail == state.head + step).astype(jnp.int32)
-        for step in (1, -1, board.stride, -board.stride)
-    )
-    return (is_beside > 0) | jnp.any(tail_reach(scene))
-
-
-def escapes(scene: Scene) -> list[jax.Array]:
-    """Forward, left, right: the share of the four neighbours of that cell that are free."""
-    board = scene.board
-    free = rules.free_cells(board, scene.rules, scene.state)
-
-    def of(cell):
-        steps = (1, -1, board.stride, -board.stride)
-        ways = sum(bitboard.contains(free, cell + s).astype(jnp.float32) for s in steps)
-        return jnp.where(bitboard.contains(free, cell), ways / 4, 0.0)
-
-    return [of(cell) for cell in rules.candidates(board, scene.state)]
-
-
-def in_head_frame(scene: Scene, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """How far forward and how far right of the head a cell lies; 0, 0 for no cell (-1)."""
-    board, state = scene.board, scene.state
-    down, right = board.row(cell) - board.row(state.head), board.col(cell) - board.col(state.head)
-    up = -down
-    ahead = _by_heading(state.heading, up, right, down, -right)
-    aside = _by_heading(state.heading, right, down, -right, up)
-    return jnp.where(cell >= 0, ahead, 0), jnp.where(cell >= 0, aside, 0)
-
-
-def wall_distances(scene: Scene) -> list[jax.Array]:
-    """Forward, left, right: the cells between the head and the wall."""
-    board, state = scene.board, scene.state
-    row, col = board.row(state.head), board.col(state.head)
-    up, right, down, left = row, board.cols - 1 - col, board.rows - 1 - row, col
-    return [
-        _by_heading(state.heading, up, right, down, left),
-        _by_heading(state.heading, left, up, right, down),
-        _by_heading(state.heading, right, down, left, up),
-    ]
-
-
-def _by_heading(heading: jax.Array, up, right, down, left) -> jax.Array:
-    vertical = jnp.where(heading == 0, up, down)
-    return jnp.where(heading & 1 != 0, jnp.where(heading == 1, right, left), vertical)
 
 
 def vector(parts: list[jax.Array]) -> jax.Array:
@@ -190,7 +76,7 @@ def enhanced(scene: Scene) -> jax.Array:
 
 
 def tail(scene: Scene) -> jax.Array:
-    """Observation in the head's frame that tells where the snake could still follow its tail."""
+    """Observation in the head's frame, with reachability of the tail in each direction."""
     board, state = scene.board, scene.state
     farthest = max(board.rows, board.cols) - 1
     food, end = in_head_frame(scene, state.food), in_head_frame(scene, state.tail)
@@ -214,7 +100,7 @@ def tail(scene: Scene) -> jax.Array:
 
 
 def compass_view(scene: Scene) -> jax.Array:
-    """What a published DQN saw of a board, in the frame of the board."""
+    """The observation of a published DQN, in the frame of the board."""
     board, state = scene.board, scene.state
     free = rules.free_cells(board, scene.rules, state)
     cells = [state.head + rules.offset(board, jnp.int32(h)) for h in range(4)]
@@ -290,14 +176,14 @@ def reflect_tail(obs: jax.Array) -> jax.Array:
 
 
 def reflect_near(obs: jax.Array) -> jax.Array:
-    """`near` of the game in a mirror."""
+    """`near` of the reflected game."""
     side = 2 * NEAR + 1
     cells = obs[29:].reshape(2, side, side)[:, :, ::-1].reshape(-1)
     return jnp.concatenate([reflect_tail(obs[:28]), obs[28:29], cells])
 
 
 class Observation(NamedTuple):
-    """How an observation is made, and what it needs."""
+    """A named observation: how it is computed and what it needs."""
 
     describe: Callable[[Scene], jax.Array]
     shape: Callable[[Board], tuple[int, ...]]
@@ -305,7 +191,7 @@ class Observation(NamedTuple):
     needs_order: bool = False
     is_image: bool = False
     safe: Callable[[jax.Array], jax.Array] | None = None  # moves that do not kill, bool [..., 3]
-    reflect: Callable[[jax.Array], jax.Array] | None = None  # what the game in a mirror shows
+    reflect: Callable[[jax.Array], jax.Array] | None = None  # the observation of the reflected game
 
 
 def _entries(size: int) -> Callable[[Board], tuple[int, ...]]:

@@ -79,7 +79,7 @@ def lookahead(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.A
 
     Else the safe move that leaves such a way, and of several the one that leaves the longest, which
     gives the body time to move off; else the safe move that leaves the most room. Where the tail
-    may be followed, a snake that can reach its tail can go on doing so: it may starve, but never
+    may be followed, a snake that can reach its tail can continue to do so: it may starve, but never
     runs into itself.
     """
     options = moves(board, rules, state)

@@ -1,4 +1,4 @@
-"""What a Snake agent is paid."""
+"""The rewards of Snake."""
 
 import jax
 import jax.numpy as jnp

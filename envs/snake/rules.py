@@ -25,9 +25,9 @@ class Rules:
     """The switches in which Snakes differ."""
 
     tail_is_fatal: bool
-    """Whether moving into the cell that the tail is about to leave kills."""
+    """Whether moving into the cell that the tail leaves in the same step kills."""
     full_board_wins: bool
-    """Whether a full board ends the game as won; otherwise it goes on without food."""
+    """Whether a full board ends the game as won; otherwise it continues without food."""
     random_start: bool
     """Whether the snake starts anywhere; otherwise in the middle, heading right."""
     starvation: Literal["off", "truncate", "terminate"]
@@ -58,7 +58,7 @@ class State(Body):
     food: jax.Array  # -1 when the board is full
     time: jax.Array  # steps since the start
     hunger: jax.Array  # steps since the last meal
-    mirrored: jax.Array | None = None  # the player sees it in a mirror, with left and right swapped
+    mirrored: jax.Array | None = None  # observed and played reflected, left for right
 
 
 AnyBody = TypeVar("AnyBody", bound=Body)
@@ -97,14 +97,14 @@ def starts(board: Board, rules: Rules) -> np.ndarray:
 def start(board: Board, rules: Rules, random_words: jax.Array, keep_order: bool = False) -> State:
     """A new game: a straight snake of three, and food. Consumes uint32 `[2]` random words.
 
-    `keep_order` makes the game carry the order of the body as a grid, which costs time and memory:
-    for observations that show it on every step. `order` finds it out without.
+    `keep_order` keeps the order of the body as a grid in the state, which costs time and memory,
+    for observations that need it at every step; `order` computes it otherwise.
     """
     choices = starts(board, rules)
     if len(choices) == 1:
         row, col, heading = (jnp.int32(x) for x in choices[0])
     else:
-        # 32 bits modulo a few thousand: no start is likelier by more than one in a million
+        # 32 bits modulo a few thousand: uniform within one in a million
         chosen = jnp.asarray(choices)[random_words[1] % np.uint32(len(choices))]
         row, col, heading = chosen[0], chosen[1], chosen[2]
     head = row * board.stride + col
@@ -128,7 +128,7 @@ def start(board: Board, rules: Rules, random_words: jax.Array, keep_order: bool 
         length=zero + START_LENGTH,
         time=zero,
         hunger=zero,
-        order=_order_of(board, cells) if keep_order else None,
+        order=order_of(board, cells) if keep_order else None,
     )
     return replace(state, food=draw_food(board, state, random_words[0]))
 
@@ -153,7 +153,7 @@ def offset(board: Board, heading: jax.Array) -> jax.Array:
 
 
 def obstacles(board: Board, rules: Rules, state: State) -> Bits:
-    """The body cells that kill who moves into them now."""
+    """The body cells that are deadly to move into now."""
     if rules.tail_is_fatal:
         return state.occupied
     return bitboard.difference(state.occupied, bitboard.single(state.tail, board.num_words))
@@ -187,7 +187,7 @@ def is_entrapped(board: Board, rules: Rules, state: State) -> jax.Array:
 def move(
     board: Board, rules: Rules, state: State, heading: jax.Array, random_word: jax.Array
 ) -> tuple[State, Event]:
-    """One step towards `heading`. A deadly one moves nothing but the clocks."""
+    """One step towards `heading`. A deadly one advances only the time counters."""
     target = state.head + offset(board, heading)
     alive = bitboard.contains(free_cells(board, rules, state), target)
     ate = alive & (target == state.food)
@@ -237,7 +237,7 @@ def draw_food(board: Board, state: State, random_word: jax.Array) -> jax.Array:
 def order(board: Board, state: Body) -> jax.Array:
     """Int32 `[rows, cols]`: 1 at the tail, rising along the body to `length` at the head, else 0.
 
-    Walks the body, which takes as many steps as the snake is long: for pictures and tests.
+    Walks the body, in time proportional to its length: for pictures and tests.
     """
 
     def walk(rank, carry):
@@ -249,7 +249,7 @@ def order(board: Board, state: Body) -> jax.Array:
     return jax.lax.fori_loop(1, state.length + 1, walk, (nothing, state.tail))[0]
 
 
-def _order_of(board: Board, cells: list[jax.Array]) -> jax.Array:
+def order_of(board: Board, cells: list[jax.Array]) -> jax.Array:
     """`Body.order` of a snake that covers `cells`, head first."""
     order = jnp.zeros(board.num_cells, jnp.int16)
     for rank, cell in enumerate(reversed(cells), start=1):
@@ -266,46 +266,3 @@ def _advance_order(
     passed = jnp.maximum(body.order - (~grows).astype(jnp.int16), 0)
     length = (body.length + grows.astype(jnp.int32)).astype(jnp.int16)
     return jnp.where(board.indices == target, length, passed)
-
-
-def from_body(
-    board: Board,
-    body: list[tuple[int, int]],
-    food: tuple[int, int] | None,
-    heading: int,
-    keep_order: bool = False,
-) -> State:
-    """The game in which the snake covers the (row, col) cells of `body`, head first.
-
-    Raises ValueError if a cell is off the board, covered twice, or not beside the one before it.
-    """
-    occupied, low, high = 0, 0, 0
-    for i, cell in enumerate(body):
-        if not (0 <= cell[0] < board.rows and 0 <= cell[1] < board.cols) or cell in body[:i]:
-            raise ValueError(f"body cell {cell} is off the board or covered twice")
-        bit = 1 << board.index(*cell)
-        exit_heading = heading if i == 0 else _heading_between(cell, body[i - 1])
-        occupied |= bit
-        low |= bit * (exit_heading & 1)
-        high |= bit * (exit_heading >> 1)
-    words = board.num_words
-    cells = [jnp.int32(board.index(*cell)) for cell in body]
-    return State(
-        occupied=bitboard.from_int(occupied, words),
-        exits=(bitboard.from_int(low, words), bitboard.from_int(high, words)),
-        head=cells[0],
-        tail=cells[-1],
-        food=jnp.int32(-1 if food is None else board.index(*food)),
-        heading=jnp.int32(heading),
-        length=jnp.int32(len(body)),
-        time=jnp.int32(0),
-        hunger=jnp.int32(0),
-        order=_order_of(board, cells) if keep_order else None,
-    )
-
-
-def _heading_between(cell: tuple[int, int], successor: tuple[int, int]) -> int:
-    step = (successor[0] - cell[0], successor[1] - cell[1])
-    if step not in STEPS:
-        raise ValueError(f"body cells {successor} and {cell} are not neighbours")
-    return STEPS.index(step)

@@ -1,4 +1,4 @@
-"""What a Snake sees of the cells around its head, turned so that it always moves upwards."""
+"""The cells around the head of a Snake, rotated so that it always moves upwards."""
 
 from functools import lru_cache
 from typing import NamedTuple

@@ -21,7 +21,7 @@ FRAMES = {
     "draw": "#5d6b78",
     "time up": "#5d6b78",
 }
-"""The colour of the frame around a game that has ended so, for the learner; "" while it goes on."""
+"""The colour of the frame by the ending for the learner; "" while the game continues."""
 
 
 def draw(board: Board, state: State, title: str = "", ending: str = "") -> Image.Image:

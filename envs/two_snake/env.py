@@ -37,30 +37,30 @@ class Params:
     opponent_weights: Any = (1.0,)
     """How likely each opponent is, in proportion: one number for each that the environment has."""
     rewards: Rewards = Rewards()
-    """What meals, deaths and the end are worth."""
+    """Rewards of meals, deaths and the end."""
 
 
 class TwoSnake(Environment):
     """Two snakes and one food on a `rows` × `cols` board: who first eats `target` meals has won.
 
-    Rules: `envs.two_snake.rules`. A snake that dies vanishes and the other plays on, so a learner
-    that has died is shown zeros, and paid nothing for its actions, until the game ends: with a win,
-    or as a draw once no snake is left that moves. `last_standing_wins` ends it at the first death
-    instead, and the survivor has won. `ends_with_learner` ends it when the learner dies, and it is
-    lost if the other lives: what a learner needs that must not waste its steps on being dead, but
-    shall play on when the other is. The clock truncates, which is a draw.
+    Rules: `envs.two_snake.rules`. A snake that dies vanishes and the other continues, so a dead
+    learner observes zeros and gets no reward for its actions until the game ends: with a win, or as
+    a draw once no moving snake is left. `last_standing_wins` ends it at the first death instead,
+    and the survivor wins. `ends_with_learner` is for training: the episode ends when the learner
+    dies (lost if the opponent lives), but continues if only its opponent does. The time limit
+    truncates, which is a draw.
 
     `opponents` are scripts (`envs.two_snake.opponents`), one of which is drawn for each episode.
-    With `rival` they may also be "rival", a snake that an agent moves: then an action has a second
-    entry for it (ignored where a script plays), and an observation is a dict of "own", "other" (the
-    same, from the other's side) and "rival": uint32, random, the same for all of an episode, by
-    which a trainer picks a member of its pool.
+    With `rival` they may also be "rival", a snake moved by an agent: then an action has a second
+    entry for it (ignored where a script plays), and an observation is a dict of "own", "other"
+    (the same, from the opponent's side) and "rival": uint32, random, constant within an episode, by
+    which a trainer selects a member of its pool.
 
     Action: int32, 0 forward, 1 left, 2 right; with `rival` int32 `[2]`. Observation: float32, see
     `envs.two_snake.observations`. Reward: the learner's, see `envs.two_snake.rewards`.
-    `info["outcome"]`: `won`, `lost`, `draw`; `score` and `opponent_score`, meals; what the learner
-    has died of, `death_wall`, `death_self` or `death_other`; `opponent_died`; and `opponent`, the
-    index of the script.
+    `info["outcome"]`: `won`, `lost`, `draw`; `score` and `opponent_score`, meals; the learner's
+    cause of death, `death_wall`, `death_self` or `death_other`; `opponent_died`; and `opponent`,
+    the index of the script.
     """
 
     def __init__(
@@ -91,21 +91,21 @@ class TwoSnake(Environment):
 
     @property
     def default_params(self) -> Params:
-        """Those of the published duel, and all opponents alike."""
+        """Those of the published duel, with equal weights of all opponents."""
         return Params(opponent_weights=(1.0,) * len(self.opponents))
 
     def chances(self, key: jax.Array) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
         """Random words by purpose, only those that this environment needs.
 
         The word for food serves a move and the start that may follow it, as no ending depends on
-        it; an opponent's random turn, which may end the game, has one of its own.
+        it; an opponent's random turn, which may end the game, has a separate one.
         """
         purposes = ["food", "side"]
         purposes += ["turn"] if "random" in self.opponents else []
         purposes += ["opponent"] if len(self.opponents) > 1 else []
         purposes += ["rival"] if self.rival else []
         words = jax.random.bits(key, (len(purposes),))
-        words = jax.lax.optimization_barrier(words)  # or every reader computes them anew
+        words = jax.lax.optimization_barrier(words)  # or every use recomputes them
         chance = {purpose: words[i] for i, purpose in enumerate(purposes)}
         return chance, chance
 
@@ -193,11 +193,11 @@ class TwoSnake(Environment):
     def is_truncated(self, state: State, params: Params) -> jax.Array:
         return state.time >= params.max_steps_in_episode
 
-    def survey(self, state: State, params: Params) -> Regions | tuple[()]:
-        return self._regions(views.survey, state)
+    def features(self, state: State, params: Params) -> Regions | tuple[()]:
+        return self._regions(views.regions, state)
 
-    def first_survey(self, state: State, params: Params) -> Regions | tuple[()]:
-        return self._regions(views.first_survey, state)
+    def initial_features(self, state: State, params: Params) -> Regions | tuple[()]:
+        return self._regions(views.initial_regions, state)
 
     def _regions(self, find, state: State) -> Regions | tuple[()]:
         """The learner's, or with a rival those of both, `[2, ...]`."""
@@ -208,14 +208,14 @@ class TwoSnake(Environment):
             return jax.vmap(of_one)(views.both_views(state))
         return of_one(views.view(state, LEARNER))
 
-    def describe(self, state: State, survey: Regions | tuple[()], params: Params) -> Any:
+    def describe(self, state: State, features: Regions | tuple[()], params: Params) -> Any:
         def of_one(view: View, regions: Regions | tuple[()]) -> jax.Array:
             scene = Scene(self.board, view, regions, params.target)
             return OBSERVATIONS[self.observation].describe(scene)
 
         if not self.rival:
-            return of_one(views.view(state, LEARNER), survey)
-        seen = jax.vmap(of_one)(views.both_views(state), survey)
+            return of_one(views.view(state, LEARNER), features)
+        seen = jax.vmap(of_one)(views.both_views(state), features)
         return {"own": seen[LEARNER], "other": seen[OTHER], RIVAL: state.rival}
 
     @property

@@ -1,8 +1,8 @@
-"""Scripted players of the other snake. All see the board before the move, and none looks further.
+"""Scripted players of the other snake. All see the board before the move; none plans ahead.
 
 | name | what it does |
 |---|---|
-| `static` | lies where it began, all game long: it neither eats nor dies, who runs into it does |
+| `static` | never moves: it neither eats nor dies; a snake that runs into it dies |
 | `random` | a uniform way among those that are open: into no wall, its own body or the other's |
 | `greedy` | the first step of a shortest path to the food; without a path, the first open way |
 | `defensive` | the way to most room where it can reach less than 0.3 of the free cells, or where the other's head is nearer to the food; otherwise as `greedy` |

@@ -1,4 +1,4 @@
-"""What a player of the game of two snakes is paid."""
+"""The rewards of the game of two snakes."""
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,8 @@ from envs.two_snake.rules import LEARNER, OTHER, Event, State, lives
 class Rewards:
     """Weights of the reward; the defaults are those of a published duel of 128 games at once.
 
-    They pay a won game of ten meals about 200 (ten times `food`, and `win`), a death early on -50:
-    for a network whose targets should be near 1, divide all by 50 or so.
+    A won game of ten meals has a return of about 200 (ten times `food`, and `win`), an early death
+    -50: for a network whose targets should be near 1, divide all by 50 or so.
     """
 
     step: float = 0.0

@@ -1,7 +1,7 @@
 """Two snakes and one food on arrays: no reward, no observation, no episode.
 
-Both move first, and only then is it judged who has run into something: a wall, its own body, or the
-other's body as it lies after the move. So a head may follow either tail, unless that snake eats and
+Both move first; collisions are judged afterwards: with a wall, the own body, or the other's body
+as it lies after the move. So a head may follow either tail, unless that snake eats and
 its tail stays; heads that meet, or that change places, kill both. Two that reach the food in one
 step have met on it: both die, and nobody has eaten. A dead snake vanishes; the other plays on.
 
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.snake import bitboard
+from envs.snake import bitboard, positions
 from envs.snake import rules as snake
 from envs.snake.bitboard import Bits, Board
 from envs.snake.rules import START_LENGTH, Body
@@ -105,7 +105,7 @@ def from_bodies(
     if shared:
         raise ValueError(f"both snakes cover {sorted(shared)}; give them cells of their own")
     snakes = [
-        body_of(snake.from_body(board, body, None, heading, keep_order))
+        body_of(positions.from_body(board, body, None, heading, keep_order))
         for body, heading in zip(bodies, headings, strict=True)
     ]
     zero, zeros = jnp.zeros((), jnp.int32), jnp.zeros(2, jnp.int32)

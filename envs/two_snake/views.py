@@ -1,4 +1,4 @@
-"""A game from one snake's side: what is its own, what the other's, and who can get where.
+"""A game from one snake's side: its own body, the other's, and the cells each can reach.
 
 Ways are counted forward, left, right; a mask of ways is a uint32 with forward as its lowest bit.
 """
@@ -31,7 +31,7 @@ class View(struct.PyTreeNode):
 
 
 class Regions(struct.PyTreeNode):
-    """Who can get where."""
+    """The cells that the snakes can reach."""
 
     reached: Bits  # words [3]: what a path that begins with each way leads to; empty if it is shut
     mine: jax.Array  # int32: empty cells nearer to the own head than to the other's, by paths
@@ -94,7 +94,7 @@ def reached(board: Board, view: View) -> Bits:
     return jax.vmap(lambda seed: bitboard.flood(board, seed, free))(ahead(board, view))
 
 
-def survey(board: Board, view: View) -> Regions:
+def regions(board: Board, view: View) -> Regions:
     """The regions of a game, by search."""
     return Regions(reached(board, view), territory(board, view))
 
@@ -102,9 +102,9 @@ def survey(board: Board, view: View) -> Regions:
 def territory(board: Board, view: View) -> jax.Array:
     """How many empty cells the own head reaches in fewer moves than the other's, int32.
 
-    Both heads flood the empty cells in step. A cell that both reach at once is no one's, but a way
-    for both: so each set holds what its head reaches first or at the same time, and the difference
-    is what it reaches first.
+    Both heads flood the empty cells in step. A cell that both reach at once belongs to neither but
+    is passable for both: each set holds what its head reaches first or at the same time, and the
+    difference is what it reaches first.
     """
     covered = bitboard.union(view.own.occupied, view.other.occupied)
     empty = bitboard.difference(board.cells, covered)
@@ -127,12 +127,12 @@ def territory(board: Board, view: View) -> jax.Array:
     return bitboard.count(bitboard.intersection(bitboard.difference(mine, theirs), empty))
 
 
-def first_survey(board: Board, view: View) -> Regions:
-    """`survey` of a new game, without a search.
+def initial_regions(board: Board, view: View) -> Regions:
+    """`regions` of a new game, without a search.
 
-    Two straight snakes that face each other in one row part nothing, so every way leads to all free
-    cells. The head whose column is nearer to a cell's is nearer to it: the rows between are the
-    same for both, and so is the detour to what lies in their row behind a tail.
+    Two straight snakes that face each other in one row divide nothing, so every way leads to all
+    free cells. The head whose column is nearer to a cell's is nearer to it: the rows between are
+    the same for both, and so is the detour to what lies in their row behind a tail.
     """
     (_, left), (_, right) = (cells[0] for cells in starts(board))
     to_left, to_right = (abs(np.arange(board.cols) - head) for head in (left, right))

@@ -100,7 +100,7 @@ class CircularCartPole(Environment):
         )
         return after, jnp.cos(after.pole_angle), jnp.zeros((), bool), {"outcome": {}}
 
-    def describe(self, state: State, survey: Any, params: Params) -> jax.Array:
+    def describe(self, state: State, features: Any, params: Params) -> jax.Array:
         track, pole = state.track_angle, state.pole_angle
         track_speed = state.speed * (2 * math.pi / params.track_length)
         return jnp.stack(

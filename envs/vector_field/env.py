@@ -1,6 +1,6 @@
-"""A latent state that drifts along an unknown field, is pushed by actions and seen through noise.
+"""A latent state that drifts along an unknown field, driven by actions and observed with noise.
 
-Nothing is to be won: the environment is there to be learned (see `jaxrl` for who learns it).
+There is no reward: it is an environment for system identification.
 """
 
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class VectorField(Environment):
 
     @cached_property
     def default_params(self) -> Params:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """`params()`, made when they are first needed, for the import's sake."""
+        """`params()`, computed when first needed, so that imports stay fast."""
         with jax.ensure_compile_time_eval():  # they outlive the trace that first asks for them
             return self.params()
 
@@ -93,7 +93,7 @@ class VectorField(Environment):
         """Fresh weights and landscape from `key` (default: key 0), and whatever `changes` names.
 
         `action_bound`, unless named, is `authority` times the mean speed of the field within ±2.
-        Everything may be traced, so that `vmap` makes a batch; what is traced goes unchecked.
+        Everything may be traced, so that `vmap` makes a batch; traced values are not checked.
 
         Raises ValueError for names that `Params` does not have, and impossible values.
         """
@@ -138,7 +138,7 @@ class VectorField(Environment):
         return encoders.apply(params.encoder, u)
 
     def emission(self, z: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Mean and variance, each `[..., n]`, of what is seen of `z` `[..., 2]`."""
+        """Mean and variance, each `[..., n]`, of the observation of `z` `[..., 2]`."""
         return observations.emission(
             self.observation,
             self.noise,
@@ -170,7 +170,7 @@ class VectorField(Environment):
     def _seen(self, key: jax.Array, z: jax.Array, params: Params) -> jax.Array:
         return observations.draw(key, self.noise, *self.emission(z, params))
 
-    def describe(self, state: State, survey: Any, params: Params) -> jax.Array:
+    def describe(self, state: State, features: Any, params: Params) -> jax.Array:
         return state.obs
 
     @property

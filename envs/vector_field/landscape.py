@@ -50,7 +50,7 @@ def multi_attractor(
     """The drawn field at `z` `[..., 2]`, minus `pull` z|z|, which keeps the state near the middle.
 
     Between the points of the grid `landscape` is interpolated bilinearly. Beyond ±`half_width` it
-    continues with its value at the nearest point of the border, while the pull goes on growing.
+    continues with its value at the nearest point of the border, while the pull keeps growing.
     """
     return interpolated(landscape, z, half_width) - pull * z * radius_of(z)[..., None]
 

@@ -1,4 +1,4 @@
-"""What is seen of a latent state: n channels, each noisy on its own."""
+"""Observations of a latent state: n channels with independent noise."""
 
 import math
 
@@ -61,7 +61,7 @@ def emission(
     noise_variance: jax.Array | float,
     bin_width: jax.Array | float,
 ) -> tuple[jax.Array, jax.Array]:
-    """Mean and variance, each `[..., n]`, of what is seen of `z` `[..., d]`.
+    """Mean and variance, each `[..., n]`, of the observation of `z` `[..., d]`.
 
     The mean is z, C z + b, exp(C z + b) or a network's output; under Poisson noise it is the count
     expected in a bin, rate times `bin_width`, and so is the variance. Else the variance is

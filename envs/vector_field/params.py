@@ -1,4 +1,4 @@
-"""The numbers of a vector field's environment, and which of them are refused."""
+"""The parameters of the vector-field environment and their checks."""
 
 import math
 from typing import Any
@@ -43,7 +43,7 @@ class Params:
 
 
 def check(name: str, value: Any, num_fields: int) -> None:
-    """Raises ValueError for a number that cannot be; what is traced or no number passes."""
+    """Raises ValueError for an invalid number; traced values and other types pass."""
     if isinstance(value, jax.core.Tracer) or name in ("landscape", "emission", "encoder"):
         return
     if jnp.ndim(value):

@@ -1,21 +1,20 @@
-"""Deep Q-learning (Mnih et al. 2015) and what Rainbow joins to it (Hessel et al. 2018).
+"""Deep Q-learning (Mnih et al. 2015) and the extensions of Rainbow (Hessel et al. 2018).
 
 Switches of `Config`: double (van Hasselt et al. 2016), n-step targets, prioritised replay (Schaul
-et al. 2016) and distributions of returns (Bellemare et al. 2017). The network maps observations to
-a value of each action, `[..., D] -> [..., A]`, or to logits `[..., A, K]` of a distribution.
-Whether it is dueling or noisy is its own matter; it is given a key for "noise" wherever noise may
-be. Time limits are not deaths: a truncated step bootstraps from its true successor.
+et al. 2016) and distributions of returns (Bellemare et al. 2017). Dueling and noisy layers are
+switches of the network, which is given a key for "noise" while learning and exploring. A truncated
+step bootstraps from its true successor. Targets and losses: `jaxrl.q_losses`.
 """
 
 from typing import Any, Literal, NamedTuple, get_args
 
-import chex
 import jax
 import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, checks, prioritised, replay, returns
+from jaxrl import action_values, checks, n_step_replay, prioritised, q_losses, replay
+from jaxrl.n_step_replay import Batch
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 Loss = Literal["huber", "squared"]
@@ -23,20 +22,20 @@ Loss = Literal["huber", "squared"]
 
 @struct.dataclass
 class Config:
-    """How a DQN remembers, learns and explores."""
+    """Replay, learning and exploration of a DQN."""
 
     learning_rate: float = 1e-3
     """Step size of Adam at the start."""
     anneal_updates: float = float("inf")
     """Gradient updates over which the learning rate falls linearly to zero; inf: never."""
     discount: float = 0.99
-    """γ, what a reward is worth one step later."""
+    """γ, per environment step."""
     batch_size: int = struct.field(pytree_node=False, default=64)
     """Transitions in one gradient update."""
     updates_per_rollout: int = struct.field(pytree_node=False, default=8)
     """Gradient updates after each rollout."""
     capacity: int = struct.field(pytree_node=False, default=100_000)
-    """Transitions remembered, rounded up to whole rows of the replay."""
+    """Transitions in the replay, rounded up to whole rows."""
     warmup: int = 1_000
     """Transitions gathered before the first gradient update."""
     target_period: int = 250
@@ -59,19 +58,29 @@ class Config:
     epsilon_transitions: int = 50_000
     """Transitions over which the share of random actions falls linearly."""
     categorical: bool = struct.field(pytree_node=False, default=False)
-    """Whether the network tells a distribution of returns, on as many atoms as it puts out."""
+    """Whether the network predicts a distribution of returns, on as many atoms as it outputs."""
     value_low: float = -10.0
     """Lowest return of a distribution."""
     value_high: float = 10.0
     """Highest return of a distribution."""
     prioritised: bool = struct.field(pytree_node=False, default=False)
-    """Whether transitions are learned from in proportion to their last error."""
+    """Whether transitions are sampled in proportion to their last error."""
     priority_exponent: float = 0.5
     """α, how much the error counts; 0 draws uniformly."""
     importance_start: float = 0.4
-    """β at the start, how much of what priorities bias is made up for; it rises linearly to 1."""
+    """β at the start, how far the bias of priorities is corrected; it rises linearly to 1."""
     importance_transitions: int = 1_000_000
     """Transitions until β is 1."""
+
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """Lowest and highest return of a distribution; None where the network predicts values."""
+        return (self.value_low, self.value_high) if self.categorical else None
+
+    @property
+    def loss_delta(self) -> float:
+        """δ of the Huber loss; infinite for the squared error."""
+        return self.huber_delta if self.loss == "huber" else float("inf")
 
 
 class Learner(NamedTuple):
@@ -84,56 +93,46 @@ class Learner(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything a DQN knows."""
+    """The whole state of a DQN."""
 
     learner: Learner
     replay: replay.Replay
     priorities: Any  # prioritised.Priorities of the replay's steps; () without
-    transitions: jax.Array  # int32; experience so far, resting at its maximum instead of wrapping
+    transitions: jax.Array  # int32; experience so far, saturating at the largest int32
     epsilon: jax.Array  # share of random actions until the next update
 
 
-class Batch(NamedTuple):
-    """Minibatches `[M, B, ...]` ready for the loss, or one of them `[B, ...]`."""
-
-    obs: Any
-    action: jax.Array  # int32
-    return_: jax.Array  # rewards of the next n steps, discounted and summed
-    discount: jax.Array  # of the value of `next_obs`; 0 where the episode terminated
-    next_obs: Any  # the true successor n steps on, or where the episode ended before
-    weight: jax.Array | None = None  # of each error in the loss; None: all 1
-
-
 MEASURED = ("loss", "q", "grad_norm")  # means over the gradient updates of one rollout
-NOISE = 2**31 - 1  # folded into a key for noise, so that what else is drawn from it stays apart
+NOISE = 2**31 - 1  # folded into a key for noise, so that other draws from that key stay independent
 
 
 def make(network: Any, config: Config, greedy: bool = False, num_envs: int = 1) -> Agent:
     """A DQN for experience that comes from `num_envs` environments side by side.
 
     Args:
-      network: has `init(key, obs) -> params` and `apply(params, obs [..., D], rngs=...)`, which
-        tells q `[..., A]`, or logits `[..., A, K]` where `config.categorical`.
+      network: `init(key, obs) -> params` and `apply(params, obs [..., D], rngs=...)`, which returns
+        q `[..., A]`, or logits `[..., A, K]` where `config.categorical`.
       config: its number leaves may be traced, so that `vmap` over them is a sweep.
-      greedy: whether `act` always takes the best action, by the mean weights of a noisy network.
+      greedy: always take the best action, by the mean weights of a noisy network.
       num_envs: N of the rollouts to come; the replay has a column for each.
 
-    Raises ValueError for numbers that nothing can be learned with, and in `init` for a network that
-    does not suit.
+    Raises ValueError for out-of-range hyperparameters and, in `init`, for a network with the wrong
+    output.
     """
     check_config(config)
     capacity = max(replay.rows_for(config.capacity, num_envs), config.n_step)
 
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
-        check_output(jax.eval_shape(network.apply, params, obs).shape, config)
+        output = jax.eval_shape(network.apply, params, obs)
+        q_losses.check_output(output.shape, config.categorical)
         # A copy: the same buffer twice in a state could not be donated.
         target_params = jax.tree.map(jnp.copy, params)
         nothing = jnp.zeros((), jnp.int32)
         opt_state = make_optimizer(config).init(params)
         return State(
             Learner(params, target_params, opt_state, jnp.zeros((), jnp.int32)),
-            replay.init(example_transition(obs), capacity, num_envs),
+            replay.init(n_step_replay.example(obs), capacity, num_envs),
             prioritised.init(capacity, num_envs) if config.prioritised else (),
             transitions=nothing,
             epsilon=epsilon_at(nothing, config),
@@ -141,34 +140,43 @@ def make(network: Any, config: Config, greedy: bool = False, num_envs: int = 1) 
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
         rngs = {} if greedy else {"noise": jax.random.fold_in(key, NOISE)}
-        q = values(network.apply(state.learner.params, obs, rngs=rngs), config)  # [A]
+        output = network.apply(state.learner.params, obs, rngs=rngs)
+        q = q_losses.values(output, config.value_range)  # [A]
         if greedy:
             return jnp.argmax(q).astype(jnp.int32), memory, ()
         return action_values.epsilon_greedy(key, q, state.epsilon), memory, ()
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        ring = replay.add(state.replay, rollout)
-        transitions = count(state.transitions, rollout.reward.size)
-        warm = (transitions >= config.warmup) & (ring.size >= config.n_step)
-        priorities = state.priorities
-        if config.prioritised:
-            priorities = prioritised.add(priorities, ring, len(rollout.reward))
-            state = state._replace(replay=ring, priorities=priorities, transitions=transitions)
-            learner, priorities, metrics = learn_by_priority(network, config, state, warm, key)
-        else:
-            # The ring stays outside of the conditional, which would copy it.
-            batches = sample_batches(ring, key, config)
-            learner, metrics = jax.lax.cond(
-                warm,
-                lambda learner: learn(network, config, learner, batches, key),
-                lambda learner: (learner, nothing_measured()),
-                state.learner,
-            )
-        epsilon = epsilon_at(transitions, config)
-        metrics = {**metrics, "epsilon": epsilon, "updates": learner.updates}
-        return State(learner, ring, priorities, transitions, epsilon), metrics
+        return remember_and_learn(network, config, state, rollout, key)
 
     return Agent(init, lambda: (), act, update)
+
+
+def remember_and_learn(
+    network: Any, config: Config, state: State, rollout: Transition, key: jax.Array
+) -> tuple[State, Metrics]:
+    """Remembers a rollout `[T, N]` and, once warm, learns from the replay. Consumes `key`."""
+    ring = replay.add(state.replay, rollout)
+    transitions = count(state.transitions, rollout.reward.size)
+    warm = (transitions >= config.warmup) & (ring.size >= config.n_step)
+    priorities = state.priorities
+    if config.prioritised:
+        priorities = prioritised.add(priorities, ring, len(rollout.reward))
+        state = state._replace(replay=ring, priorities=priorities, transitions=transitions)
+        learner, priorities, metrics = learn_by_priority(network, config, state, warm, key)
+    else:
+        # The ring stays outside of the conditional, which would copy it.
+        sizes = (config.updates_per_rollout, config.batch_size, config.n_step)
+        batches = n_step_replay.sample(ring, key, *sizes, config.discount)
+        learner, metrics = jax.lax.cond(
+            warm,
+            lambda learner: learn(network, config, learner, batches, key),
+            lambda learner: (learner, nothing_measured()),
+            state.learner,
+        )
+    epsilon = epsilon_at(transitions, config)
+    metrics = {**metrics, "epsilon": epsilon, "updates": learner.updates}
+    return State(learner, ring, priorities, transitions, epsilon), metrics
 
 
 def learn(
@@ -186,7 +194,7 @@ def learn(
 def learn_by_priority(
     network: Any, config: Config, state: State, warm: jax.Array, key: jax.Array
 ) -> tuple[Learner, prioritised.Priorities, Metrics]:
-    """One gradient update per minibatch, drawn by the priorities the one before has left.
+    """One gradient update per minibatch, drawn by the priorities after the one before.
 
     Changes nothing unless `warm`. Consumes `key`.
     """
@@ -197,7 +205,7 @@ def learn_by_priority(
     def step(carry, share):
         learner, priorities = carry
         row, env, mass = prioritised.draw(priorities, state.replay, share, config.n_step)
-        batch = gather(state.replay, row, env, config)
+        batch = n_step_replay.gather(state.replay, row, env, config.n_step, config.discount)
         batch = batch._replace(weight=prioritised.importance_weights(mass, exponent))
 
         def update(learner):
@@ -218,12 +226,21 @@ def learn_by_priority(
 def gradient_step(
     network: Any, config: Config, learner: Learner, batch: Batch, key: jax.Array
 ) -> tuple[Learner, Metrics, jax.Array]:
-    """The learner after one minibatch, what was measured, and how wrong each value was `[B]`."""
+    """The learner after one minibatch, its metrics, and the size of each error `[B]`."""
     key = jax.random.fold_in(jax.random.fold_in(key, NOISE), learner.updates)
     target_key, loss_key = jax.random.split(key)
-    target = td_target(network.apply, learner, batch, config, target_key)  # [B] or [B, K]
-    (loss_, (q, error)), grads = jax.value_and_grad(loss, has_aux=True)(
-        learner.params, network.apply, batch, target, config, loss_key
+    models = (learner.params, learner.target_params)
+    target = q_losses.td_target(
+        network.apply, *models, batch, target_key, config.double, config.value_range
+    )  # [B] or [B, K]
+    (loss, (q, error)), grads = jax.value_and_grad(q_losses.loss, has_aux=True)(
+        learner.params,
+        network.apply,
+        batch,
+        target,
+        loss_key,
+        config.loss_delta,
+        config.value_range,
     )
     changes, opt_state = make_optimizer(config).update(grads, learner.opt_state, learner.params)
     rate = action_values.linear(config.learning_rate, 0.0, learner.updates, config.anneal_updates)
@@ -233,93 +250,12 @@ def gradient_step(
     target_params = jax.tree.map(
         lambda new, old: jnp.where(is_due, new, old), params, learner.target_params
     )
-    measured = {"loss": loss_, "q": jnp.mean(q), "grad_norm": optax.tree.norm(grads)}
+    measured = {"loss": loss, "q": jnp.mean(q), "grad_norm": optax.tree.norm(grads)}
     return Learner(params, target_params, opt_state, updates), measured, error
 
 
-def loss(
-    params: PyTree, apply: Any, batch: Batch, target: jax.Array, config: Config, key: jax.Array
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    """Weighted mean error against the target, Q(s, a) `[B]` and how wrong each is `[B]`.
-
-    Of values `config.loss`, and |error| as wrongness; of distributions KL(target ‖ prediction) for
-    both, the cross-entropy less the entropy of the target (Hessel et al. 2018, section 3).
-    """
-    output = apply(params, batch.obs, rngs={"noise": key})
-    q = action_values.value_of_action(values(output, config), batch.action)  # [B]
-    if config.categorical:
-        logits = action_values.logits_of_action(output, batch.action)  # [B, K]
-        chex.assert_equal_shape([logits, target])
-        each = wrong = optax.kl_divergence(jax.nn.log_softmax(logits), target)
-    else:
-        chex.assert_equal_shape([q, target])
-        delta = config.huber_delta if config.loss == "huber" else jnp.inf
-        each = action_values.huber_loss(q - target, delta)
-        wrong = jnp.abs(q - target)
-    weighted = each if batch.weight is None else batch.weight * each
-    return jnp.mean(weighted), (q, wrong)
-
-
-def td_target(
-    apply: Any, learner: Learner, batch: Batch, config: Config, key: jax.Array
-) -> jax.Array:
-    """`[B]` Σₖ γᵏ rₖ + γⁿ Q⁻(sₙ, a*), or the distribution of that `[B, K]`.
-
-    The online network chooses a* if `config.double`, else the target network; each has noise of its
-    own.
-    """
-    target_key, online_key = jax.random.split(key)
-    output = apply(learner.target_params, batch.next_obs, rngs={"noise": target_key})
-    target_q = online_q = values(output, config)  # [B, A]
-    if config.double:
-        online = apply(learner.params, batch.next_obs, rngs={"noise": online_key})
-        online_q = values(online, config)
-    if not config.categorical:
-        value = action_values.double_value(online_q, target_q)
-        return batch.return_ + batch.discount * value
-    logits = action_values.logits_of_action(output, jnp.argmax(online_q, axis=-1))
-    return action_values.project(
-        jax.nn.softmax(logits), batch.return_, batch.discount, support_of(logits, config)
-    )
-
-
-def values(output: jax.Array, config: Config) -> jax.Array:
-    """Q `[..., A]` from what the network puts out."""
-    if not config.categorical:
-        return output
-    return action_values.expectation(output, support_of(output, config))
-
-
-def support_of(logits: jax.Array, config: Config) -> jax.Array:
-    """`[K]` the returns that `logits [..., K]` are of."""
-    return action_values.support(config.value_low, config.value_high, logits.shape[-1])
-
-
-def sample_batches(ring: replay.Replay, key: jax.Array, config: Config) -> Batch:
-    """All minibatches of one rollout, `[M, B, ...]`, in one gather. Consumes `key`."""
-    shape = (config.updates_per_rollout, config.batch_size)
-    # What follows the end of an episode may be drawn: n-step returns pass it over.
-    places = replay.draw(ring, key, shape[0] * shape[1], config.n_step, cross_episodes=True)
-    batch = gather(ring, places.row[0], places.env, config)
-    return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), batch)
-
-
-def gather(ring: replay.Replay, row: jax.Array, env: jax.Array, config: Config) -> Batch:
-    """The transitions that start at `row [B]`, `env [B]` and last n steps: `[B, ...]`."""
-    data = ring.data
-    rows = (row[None] + jnp.arange(config.n_step)[:, None]) % replay.ring_shape(ring)[0]  # [n, B]
-    reward, terminated, truncated = replay.take(
-        (data.reward, data.terminated, data.truncated), rows, env
-    )
-    steps = returns.n_step(reward, terminated, truncated, config.discount)
-    obs, action = replay.take((data.obs, data.action), row, env)
-    last_row = jnp.take_along_axis(rows, steps.last[None], axis=0)[0]
-    next_obs = replay.take(data.next_obs, last_row, env)
-    return Batch(obs, action, steps.return_, steps.discount, next_obs)
-
-
 def nothing_measured() -> Metrics:
-    """In the place of what gradient updates measure, where there was none."""
+    """The metrics where there was no gradient update."""
     return dict.fromkeys(MEASURED, jnp.zeros(()))
 
 
@@ -331,7 +267,7 @@ def epsilon_at(transitions: jax.Array, config: Config) -> jax.Array:
 
 
 def count(transitions: jax.Array, new: int) -> jax.Array:
-    """`transitions + new`, resting at the largest int32 instead of wrapping."""
+    """`transitions + new`, saturating at the largest int32."""
     limit = jnp.iinfo(jnp.int32).max
     return jnp.minimum(transitions, limit - new) + new
 
@@ -344,14 +280,8 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
     )
 
 
-def example_transition(obs: PyTree) -> Transition:
-    """What one environment stores in one step; `act` adds no extras."""
-    no = jnp.zeros((), bool)
-    return Transition(obs, jnp.zeros((), jnp.int32), jnp.zeros(()), obs, no, no, ())
-
-
 def check_config(config: Config) -> None:
-    """Raises unless every number is within its bounds and the support, where known, not empty."""
+    """Raises ValueError for out-of-range hyperparameters and an empty support."""
     sizes = ("batch_size", "updates_per_rollout", "capacity", "n_step", "target_period")
     checks.fields("dqn ", config, *sizes, least=1)
     if config.loss not in get_args(Loss):
@@ -365,12 +295,3 @@ def check_config(config: Config) -> None:
     checks.number("dqn value_low", config.value_low)
     if isinstance(config.value_low, int | float):
         checks.number("dqn value_high", config.value_high, above=config.value_low)
-
-
-def check_output(shape: tuple[int, ...], config: Config) -> None:
-    """Raises unless the network puts out what `config.categorical` expects for one observation."""
-    if len(shape) != 1 + config.categorical:
-        raise ValueError(
-            f"the network puts out {list(shape)} for one observation, but dqn categorical is "
-            f"{config.categorical}: use it with atoms, [A, K], and only with them"
-        )

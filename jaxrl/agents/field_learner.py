@@ -1,4 +1,4 @@
-"""Bayesian learning of an unknown vector field, with inputs chosen to learn it soon.
+"""Bayesian learning of an unknown vector field, with experiment design.
 
 The state moves by z' = z + dt (f(z) + g(u)) + √(q dt) ε. The effect g of inputs and the observation
 model are known; f is a sum of Gaussian bumps whose weights have an exact Gaussian posterior, or a
@@ -15,26 +15,27 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import checks, kalman, posterior, rbf, stimulation
-from jaxrl.kalman import Belief
-from jaxrl.latent_scores import forecasts
-from jaxrl.posterior import Posterior
-from jaxrl.stimulation import Extras, Known, Outlook, Stimulus
+from jaxrl import checks
+from jaxrl.dynamics import kalman, posterior, rbf, stimulation
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.latent_scores import forecasts
+from jaxrl.dynamics.posterior import Posterior
+from jaxrl.dynamics.stimulation import Extras, Known, PredictiveModel, Stimulus
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
 @struct.dataclass
 class Config:
-    """What is believed before anything is seen, and how inputs are chosen."""
+    """The prior, and how inputs are chosen."""
 
     grid: rbf.Grid = rbf.Grid()
-    """Centres of the bumps, and d; let them reach beyond wherever the state may go."""
+    """Centres of the bumps, and d; they must cover all reachable states."""
     prior_speed: float = 0.5
-    """Root mean square of a component of the field, or of a family's parameter, as expected."""
+    """Prior root mean square of a component of the field, or of a family's parameter."""
     process_noise: float = 0.01
     """q, variance per unit of time: known, or a first guess."""
     noise_strength: float = float("inf")
-    """How many outputs that guess is worth; infinitely many: it is known."""
+    """How many observed outputs that guess is worth; infinite: it is known."""
     belief: Literal["exact", "filtered"] = struct.field(pytree_node=False, default="exact")
     """Whether the observation is the state, or the state is filtered from it."""
     first_variance: float = 1.0
@@ -44,22 +45,22 @@ class Config:
 
 
 class World(NamedTuple):
-    """What is known of an experiment; each function takes its numbers last."""
+    """The known parts of an experiment; each function takes its numbers last."""
 
     effect: Callable[[jax.Array, jax.Array, PyTree], jax.Array]
     """`(u [m], z [d], numbers) -> [d]`: what an input adds to the velocity."""
     emission: Callable[[jax.Array, PyTree], tuple[jax.Array, jax.Array]]
     """`(z [d], numbers) -> (mean [n], variance [n])` of an observation."""
     family: Callable[[jax.Array, jax.Array], jax.Array] | None = None
-    """`(z [d], e [p]) -> velocity [d]`: the field, but for few parameters; None: bumps."""
+    """`(z [d], e [p]) -> velocity [d]`: a family of fields with few parameters; None: bumps."""
     family_start: tuple[float, ...] = ()
-    """The family's parameters e that are expected."""
+    """Prior mean of the family's parameters e."""
 
 
 class State(NamedTuple):
     posterior: Posterior
     known: Known
-    blur: jax.Array  # variance with which the last state became known, in units of its noise
+    relative_noise: jax.Array  # variance of the last state's observation, in units of its noise
 
 
 class Memory(NamedTuple):
@@ -73,9 +74,9 @@ def make(config: Config, world: World, known: Known) -> Agent:
     Raises:
       ValueError: what does not fit together, before anything is compiled.
     """
-    check(config, world)
+    check_config(config, world)
     policy = stimulation.make(
-        config.policy, partial(look_ahead, config, world), known.low, known.high
+        config.policy, partial(predictive_model, config, world), known.low, known.high
     )
 
     def init(key: jax.Array, obs: jax.Array) -> State:
@@ -120,7 +121,7 @@ def first_belief(config: Config) -> Belief:
 
 
 def first_posterior(config: Config, world: World, known: Known) -> Posterior:
-    """Independent parameters, such that the field is expected to be as fast as the config says."""
+    """Independent parameters, scaled so that the field has the prior speed."""
     noise = config.process_noise * known.dt
     if world.family is not None:
         variance = config.prior_speed**2 / noise
@@ -141,7 +142,7 @@ def first_posterior(config: Config, world: World, known: Known) -> Posterior:
 
 
 def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
-    """The field as it is known so far, `[..., d]` at `z` `[..., d]`."""
+    """The posterior mean of the field, `[..., d]` at `z` `[..., d]`."""
     family, mean = world.family, state.posterior.mean
     if family is not None:
         return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
@@ -151,7 +152,7 @@ def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Ar
 def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
     """Derivative of the next state after `z` `[d]` by the parameters: `[p]` shared, or `[d, p]`.
 
-    At a wall it is 0: what moves the state there cannot be told.
+    0 at a wall, where the cause of a movement cannot be identified.
     """
     dt, family = state.known.dt * is_free(state.known, z), world.family
     if family is None:
@@ -173,7 +174,7 @@ def moved(config: Config, world: World, state: State, u: jax.Array, z: jax.Array
 
 
 def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
-    """Variance of a component of the velocity at `z` `[d]`, as the parameters are not known."""
+    """Posterior variance of a component of the velocity at `z` `[d]`."""
     relative = posterior.predictive(state.posterior, design(config, world, state, z))
     return jnp.mean(relative) * posterior.noise_variance(state.posterior) / state.known.dt**2
 
@@ -181,7 +182,7 @@ def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax
 def perceive(
     config: Config, world: World, state: State, expected: Belief, obs: jax.Array
 ) -> Belief:
-    """The state, now that it is observed."""
+    """The belief of the state after its observation."""
     if config.belief == "exact":
         return Belief(obs, jnp.zeros_like(expected.covariance))
     emission = lambda z: world.emission(z, state.known.numbers)
@@ -189,9 +190,9 @@ def perceive(
 
 
 def expect(config: Config, world: World, state: State, belief: Belief, action: jax.Array) -> Belief:
-    """The state before it is observed again; the field is uncertain, too."""
+    """The predicted belief of the next state, including the uncertainty of the field."""
     if config.belief == "exact":
-        return belief  # the next observation tells all
+        return belief  # the next observation is exact
     noise = posterior.noise_variance(state.posterior)
     doubt = uncertainty(config, world, state, belief.mean) * state.known.dt**2
     step = partial(moved, config, world, state, action)
@@ -206,30 +207,30 @@ def learned(
     action: jax.Array,
     next_obs: jax.Array,
 ) -> State:
-    """After the transition from `belief` with `action` to what is observed, `next_obs`."""
+    """The state after learning from the transition from `belief` with `action` to `next_obs`."""
     known, regressors = state.known, design(config, world, state, belief.mean)
     step = partial(moved, config, world, state, action)
     if config.belief == "exact":
-        error, blur = next_obs - step(belief.mean), jnp.ones(())
+        error, relative_noise = next_obs - step(belief.mean), jnp.ones(())
     else:
         noise = posterior.noise_variance(state.posterior)
         expected = kalman.predicted(belief, step, noise)
         emission = lambda z: world.emission(z, known.numbers)
         evidence = kalman.evidence(expected, next_obs, emission)
-        error, blur = evidence.displacement, 1 / (evidence.weight * noise)
-    counted = jnp.where(is_free(known, step(belief.mean) + error), blur, jnp.inf)
+        error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
+    counted = jnp.where(is_free(known, step(belief.mean) + error), relative_noise, jnp.inf)
     explained = jnp.matmul(regressors, state.posterior.mean, precision="highest")
     after = posterior.observed(state.posterior, regressors, explained + error, counted)
-    return State(after, known, blur)
+    return State(after, known, relative_noise)
 
 
 def forecast(
     config: Config, world: World, state: State, obs: jax.Array, actions: jax.Array, steps: int
 ) -> jax.Array:
-    """What is expected to be observed `[T, K + 1, n]` now and up to K = `steps` steps later.
+    """Expected observations `[T, K + 1, n]` now and up to K = `steps` steps later.
 
-    The state is filtered along `obs` `[T, n]`, to which `actions` `[T, m]` were the answers;
-    nothing is learned. Beyond the last action there is none.
+    The state is filtered along `obs` `[T, n]`, each followed by an action of `actions` `[T, m]`,
+    without learning. After the last action inputs are 0.
     """
 
     def listen(expected: Belief, datum: tuple[jax.Array, jax.Array]):
@@ -243,27 +244,27 @@ def forecast(
     return forecasts(step, shown, means, actions, steps)
 
 
-def look_ahead(config: Config, world: World, state: State) -> Outlook:
-    """What a policy may ask of the learner."""
+def predictive_model(config: Config, world: World, state: State) -> PredictiveModel:
+    """The model that policies plan with."""
     noise = posterior.noise_variance(state.posterior)
     emission = lambda z: world.emission(z, state.known.numbers)
 
-    def told(z: jax.Array) -> jax.Array:
+    def observation_information(z: jax.Array) -> jax.Array:
         return kalman.information(Belief(z, jnp.zeros((len(z), len(z)))), emission) * noise
 
-    return Outlook(
+    return PredictiveModel(
         step=lambda z, u: moved(config, world, state, u, z),
         design=partial(design, config, world, state),
         root=state.posterior.root,
-        blur=state.blur,
-        told=told,
-        spread=partial(uncertainty, config, world, state),
+        relative_noise=state.relative_noise,
+        observation_information=observation_information,
+        predictive_variance=partial(uncertainty, config, world, state),
     )
 
 
-def check(config: Config, world: World) -> None:
-    """Raises ValueError for what does not fit together."""
-    stimulation.check(config.policy)
+def check_config(config: Config, world: World) -> None:
+    """Raises ValueError for out-of-range or inconsistent settings."""
+    stimulation.check_config(config.policy)
     checks.fields("", config, "prior_speed", "process_noise", "first_variance", above=0.0)
     if world.family is not None and not world.family_start:
         raise ValueError("a family of fields needs the parameters that are expected: family_start")

@@ -1,13 +1,13 @@
 """Proximal policy optimisation (Schulman et al. 2017), for discrete and continuous actions.
 
 The network maps an observation to `(policy, value)`: a distribution of `jaxrl.distributions` and
-V(obs). One loss trains both, entropy included. Where the environment tells the K components of its
-reward, a network with K values learns one for each; their advantages add up.
+V(obs). One loss trains both. Where the environment gives the K components of its reward, a network
+with K values learns one value for each; their advantages are added.
 
-A single step on the whole rollout meets a ratio of 1, at which the clipped objective has the
-gradient of A log π. So `epochs=1, minibatches=1, standardise=False` is advantage actor-critic (A2C,
-Mnih et al. 2016; Huang et al. 2022, "A2C is a special case of PPO"), and with `gae_lambda=1` and
-rollouts as long as episodes it is REINFORCE with a learned baseline (Williams 1992).
+In a single step on the whole rollout the probability ratio is 1, where the clipped objective has
+the gradient of A log π. So `epochs=1, minibatches=1, standardise=False` is advantage actor-critic
+(A2C, Mnih et al. 2016; Huang et al. 2022, "A2C is a special case of PPO"), and with `gae_lambda=1`
+and rollouts as long as episodes it is REINFORCE with a learned baseline (Williams 1992).
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ from jaxrl.types import Agent, PyTree, Transition
 
 @struct.dataclass
 class Config:
-    """What PPO learns with."""
+    """Hyperparameters."""
 
     learning_rate: float = 1e-3
     """Step size of Adam at the start."""
@@ -32,12 +32,12 @@ class Config:
     """Updates over which learning rate and entropy weight fall linearly to zero, and the discount
     moves from `discount` to `final_discount`; inf: never."""
     final_rate: float = 0.0
-    """Least step size of Adam, which is left once the learning rate has fallen below it."""
+    """Lower bound of the annealed step size."""
     discount: float = 0.99
     """γ, per environment step."""
     final_discount: float | None = None
-    """γ at the end; the horizon 1 / (1 - γ) grows by the same factor in each update on the way to
-    it, so that an agent first learns what is near (cf. Berner et al. 2019). None: it stays."""
+    """γ at the end; the horizon 1 / (1 - γ) grows geometrically towards it, so that an agent first
+    learns short-term effects (cf. Berner et al. 2019). None: constant."""
     gae_lambda: float = 0.95
     """λ of the advantage estimates."""
     clip: float = 0.2
@@ -53,7 +53,7 @@ class Config:
     adam_epsilon: float = 1e-5
     """Denominator term of Adam."""
     target_kl: float = float("inf")
-    """Skip what is left of an update once a minibatch has moved the policy this far; inf: never."""
+    """Skip the rest of an update once a minibatch has exceeded this KL divergence; inf: never."""
     epochs: int = struct.field(pytree_node=False, default=2)
     """Passes over each rollout."""
     minibatches: int = struct.field(pytree_node=False, default=8)
@@ -64,19 +64,19 @@ class Config:
 
 class State(NamedTuple):
     params: PyTree
-    optimiser: optax.OptState
-    updates: jax.Array  # int32, rollouts learnt from
+    opt_state: optax.OptState
+    updates: jax.Array  # int32, rollouts learned from
 
 
 class Extras(NamedTuple):
-    """What acting knows and learning needs."""
+    """What `act` computes and `update` needs."""
 
     log_prob: jax.Array  # [] of the action taken
     value: jax.Array  # [] V(obs), or [K] of each component of the reward
 
 
 class Batch(NamedTuple):
-    """What a gradient step sees, `[B, ...]`."""
+    """A minibatch, `[B, ...]`."""
 
     obs: PyTree
     action: PyTree
@@ -88,18 +88,15 @@ class Batch(NamedTuple):
 def make(network: Any, config: Config, greedy: bool = False) -> Agent:
     """A PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
-    Raises ValueError for numbers that nothing can be learned with and, when traced, if
-    `minibatches` does not divide the rollout's transitions.
+    Raises ValueError for out-of-range hyperparameters and, when traced, if `minibatches` does not
+    divide the rollout's transitions.
     """
     check_config(config)
-    optimiser = optax.chain(
-        optax.clip_by_global_norm(config.max_grad_norm),
-        optax.scale_by_adam(eps=config.adam_epsilon),
-    )
+    optimizer = make_optimizer(config)
 
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
-        return State(params, optimiser.init(params), jnp.zeros((), jnp.int32))
+        return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
         policy, value = network.apply(state.params, obs)
@@ -118,23 +115,23 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
             return learning, learning.metrics
 
         def learn(learning, picked):
-            return gradient_step(network, optimiser, learning, picked, now)
+            return gradient_step(network, optimizer, learning, picked, now)
 
-        start = Learning(state.params, state.optimiser, jnp.bool_(False), no_metrics())
-        learnt, metrics = minibatches.epochs(
+        start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics())
+        learned, metrics = minibatches.epochs(
             minibatch, start, batch, key, config.epochs, config.minibatches
         )
         metrics = jax.tree.map(jnp.mean, metrics) | {
-            "stopped": learnt.stopped.astype(jnp.float32),
+            "stopped": learned.stopped.astype(jnp.float32),
             "learning_rate": jnp.asarray(now.learning_rate, jnp.float32),
         }
-        return State(learnt.params, learnt.optimiser, state.updates + 1), metrics
+        return State(learned.params, learned.opt_state, state.updates + 1), metrics
 
     return Agent(init, lambda: (), act, update)
 
 
 def check_config(config: Config) -> None:
-    """Raises unless every number is within its bounds."""
+    """Raises ValueError for out-of-range hyperparameters."""
     checks.fields("ppo ", config, "epochs", "minibatches", least=1)
     checks.fields("ppo ", config, "learning_rate", "clip", "max_grad_norm", above=0.0)
     checks.fields("ppo ", config, "discount", "gae_lambda", least=0.0, most=1.0)
@@ -142,8 +139,16 @@ def check_config(config: Config) -> None:
     checks.fields("ppo ", config, "final_rate", "value_weight", "entropy_weight", least=0.0)
 
 
+def make_optimizer(config: Config) -> optax.GradientTransformation:
+    """Adam with a step size of 1, on gradients whose global norm is at most `max_grad_norm`."""
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_grad_norm),
+        optax.scale_by_adam(eps=config.adam_epsilon),
+    )
+
+
 def annealed(config: Config, updates: jax.Array) -> Config:
-    """What to learn with after so many updates."""
+    """The hyperparameters after so many updates."""
     left = jnp.clip(1.0 - updates / config.anneal_updates, 0.0, 1.0)
     discount = config.discount
     if config.final_discount is not None:
@@ -196,17 +201,17 @@ def weights_of(config: Config, num_components: int) -> jax.Array:
 
 
 class Learning(NamedTuple):
-    """What changes from one minibatch to the next."""
+    """The state that minibatches update."""
 
     params: PyTree
-    optimiser: optax.OptState
+    opt_state: optax.OptState
     stopped: jax.Array  # bool; the policy has moved as far as `target_kl` allows
-    metrics: dict[str, jax.Array]  # of the last minibatch that was learnt from
+    metrics: dict[str, jax.Array]  # of the last minibatch that was learned from
 
 
 def gradient_step(
     network: Any,
-    optimiser: optax.GradientTransformation,
+    optimizer: optax.GradientTransformation,
     learning: Learning,
     batch: Batch,
     config: Config,
@@ -215,15 +220,15 @@ def gradient_step(
     gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
     (_, metrics), gradient = gradient_of(network, learning.params, batch, config)
     metrics |= {"grad_norm": optax.tree.norm(gradient)}
-    direction, state = optimiser.update(gradient, learning.optimiser, learning.params)
+    direction, opt_state = optimizer.update(gradient, learning.opt_state, learning.params)
     params = jax.tree.map(lambda p, d: p - config.learning_rate * d, learning.params, direction)
-    return Learning(params, state, metrics["kl"] > config.target_kl, metrics), metrics
+    return Learning(params, opt_state, metrics["kl"] > config.target_kl, metrics), metrics
 
 
 def loss(
     network: Any, params: PyTree, batch: Batch, config: Config
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and what it is made of."""
+    """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and its parts."""
     policy, value = network.apply(params, batch.obs)
     log_ratio = policy.log_prob(batch.action) - batch.log_prob
     ratio = jnp.exp(log_ratio)
@@ -261,6 +266,6 @@ def standardise(advantage: jax.Array) -> jax.Array:
 
 
 def no_metrics() -> dict[str, jax.Array]:
-    """Zeros in the place of the metrics of a minibatch, before there was one."""
+    """Zeros, the metrics before the first minibatch."""
     names = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "grad_norm")
     return {name: jnp.zeros(()) for name in names}

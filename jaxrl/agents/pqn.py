@@ -1,8 +1,8 @@
 """Parallelised Q-network (Gallici et al. 2024): Q(λ) on fresh experience, without replay.
 
-Many environments act ε-greedily, and their rollout is all there is to learn from: its λ-returns are
-regressed on in a few epochs of minibatches. There is no target network; what keeps the values from
-running away is layer norm in the network, as in `MLP(layer_norm=True)`.
+Q is fitted to the λ-returns of each rollout of many ε-greedy environments, in a few epochs of
+minibatches. There is no replay and no target network; layer norm in the network, as in
+`MLP(layer_norm=True)`, keeps the values from diverging.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 @struct.dataclass
 class Config:
-    """What PQN learns with."""
+    """Hyperparameters."""
 
     learning_rate: float = 5e-4
     """Step size of RAdam at the start."""
@@ -45,18 +45,18 @@ class Config:
 
 class State(NamedTuple):
     params: PyTree
-    optimiser: optax.OptState
-    updates: jax.Array  # int32, rollouts learnt from
+    opt_state: optax.OptState
+    updates: jax.Array  # int32, rollouts learned from
 
 
 class Extras(NamedTuple):
-    """What acting knows and learning needs."""
+    """What `act` computes and `update` needs."""
 
     value: jax.Array  # [] maxₐ Q(obs, a)
 
 
 class Batch(NamedTuple):
-    """What a gradient step sees, `[B, ...]`."""
+    """A minibatch, `[B, ...]`."""
 
     obs: PyTree
     action: jax.Array  # int32
@@ -66,18 +66,18 @@ class Batch(NamedTuple):
 def make(network: Any, config: Config, greedy: bool = False) -> Agent:
     """A PQN agent for `network.apply(params, obs [..., D]) -> q [..., A]`.
 
-    `greedy` always takes the best action. Raises ValueError for numbers that nothing can be learned
-    with and, when traced, if `minibatches` does not divide the rollout's transitions.
+    `greedy` always takes the best action. Raises ValueError for out-of-range hyperparameters and,
+    when traced, if `minibatches` does not divide the rollout's transitions.
     """
     check_config(config)
-    optimiser = optax.chain(
+    optimizer = optax.chain(
         optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
         optax.scale_by_radam(),
     )
 
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
-        return State(params, optimiser.init(params), jnp.zeros((), jnp.int32))
+        return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
         q = network.apply(state.params, obs)  # [A]
@@ -87,32 +87,31 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         batch = make_batch(network, state.params, rollout, config)
-        left = jnp.clip(1.0 - state.updates / config.anneal_updates, 0.0, 1.0)
-        learning_rate = left * config.learning_rate
+        learning_rate = learning_rate_at(state.updates, config)
 
         def gradient_step(learning, picked):
-            params, optimiser_state = learning
+            params, opt_state = learning
             (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(params, network, picked)
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
-            direction, optimiser_state = optimiser.update(gradient, optimiser_state, params)
+            direction, opt_state = optimizer.update(gradient, opt_state, params)
             params = jax.tree.map(lambda p, d: p - learning_rate * d, params, direction)
-            return (params, optimiser_state), metrics
+            return (params, opt_state), metrics
 
-        start = (state.params, state.optimiser)
-        (params, optimiser_state), metrics = minibatches.epochs(
+        start = (state.params, state.opt_state)
+        (params, opt_state), metrics = minibatches.epochs(
             gradient_step, start, batch, key, config.epochs, config.minibatches
         )
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "epsilon": epsilon_at(state.updates, config),
             "learning_rate": jnp.asarray(learning_rate, jnp.float32),
         }
-        return State(params, optimiser_state, state.updates + 1), metrics
+        return State(params, opt_state, state.updates + 1), metrics
 
     return Agent(init, lambda: (), act, update)
 
 
 def check_config(config: Config) -> None:
-    """Raises unless every number is within its bounds."""
+    """Raises ValueError for out-of-range hyperparameters."""
     checks.fields("pqn ", config, "epochs", "minibatches", least=1)
     checks.fields("pqn ", config, "learning_rate", "max_grad_norm", above=0.0)
     shares = ("discount", "lambda_", "epsilon_start", "epsilon_end")
@@ -141,6 +140,12 @@ def loss(params: PyTree, network: Any, batch: Batch) -> tuple[jax.Array, Metrics
     chex.assert_equal_shape([q, batch.target])
     total = jnp.mean(optax.l2_loss(q, batch.target))
     return total, {"loss": total, "q": jnp.mean(q)}
+
+
+def learning_rate_at(updates: jax.Array, config: Config) -> jax.Array:
+    """Step size after so many updates: linear to zero."""
+    left = jnp.clip(1.0 - updates / config.anneal_updates, 0.0, 1.0)
+    return left * config.learning_rate
 
 
 def epsilon_at(updates: jax.Array, config: Config) -> jax.Array:

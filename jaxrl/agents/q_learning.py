@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl.options import Options, none
+from jaxrl.spectral.options import Options, none
 from jaxrl.types import Agent, Metrics, Transition
 
 
@@ -18,29 +18,29 @@ class Config:
     """Numbers are leaves, so `vmap` over configs is a sweep."""
 
     learning_rate: float = 0.1
-    """α, the share of the way that a value moves towards its target."""
+    """α, the step size towards the target."""
     discount: float = 0.99
-    """γ, what a reward is worth one step later."""
+    """γ, the discount per step."""
     epsilon: float = 0.05
-    """Probability of exploring, in every step that is not the middle of an option."""
+    """Probability of exploring at a step that is not inside an option."""
     option_share: float = 1.0
     """Share of explorations that start an option, where one can start; the others take one random
-    action. Without options it means nothing."""
+    action. Unused without options."""
     initial_value: float = 0.0
-    """What every action is believed to be worth at first; above the truth it is optimism."""
+    """Initial Q; optimistic where it is above the true values."""
     shaping_weight: float = 0.1
-    """What one unit of potential is worth in reward."""
+    """Reward per unit of potential."""
 
 
 class State(NamedTuple):
-    """All that is known. Potential and options never change, but as data they can be mapped."""
+    """Potential and options are constant, but part of the state so that `vmap` can map them."""
 
     q: jax.Array  # [S, A] float32
     potential: jax.Array  # [S] float32; higher is closer to the goal
     options: Options  # O policies, possibly none
 
 
-NO_OPTION = -1  # what an agent that follows no option remembers
+NO_OPTION = -1  # the memory of an agent that follows no option
 
 
 def make(
@@ -58,15 +58,15 @@ def make(
       num_states: S, at least 1.
       num_actions: A, at least 1.
       potential: Φ `[S]` of the shaping, which adds `shaping_weight * shaping(Φ, …)` to rewards.
-      options: what exploration commits to until it ends; an episode ends it, too. Values are of
-        actions alone and learn from every step, whoever chose it.
-      greedy: whether `act` always takes the best action and leaves options alone.
+      options: what exploration follows until they end, or the episode. Values are of actions
+        alone and are updated at every step, also inside options.
+      greedy: whether `act` always takes the best action and ignores options.
 
     Raises:
       ValueError: a size is below 1 or a shape does not suit; in `init`, for an observation that is
         no index.
     """
-    check(num_states, num_actions, potential, options)
+    check_arguments(num_states, num_actions, potential, options)
 
     def init(key: jax.Array, obs: jax.Array) -> State:
         del key  # nothing is drawn: ties are broken while acting
@@ -79,24 +79,31 @@ def make(
         flat = jnp.zeros(num_states) if potential is None else jnp.asarray(potential, jnp.float32)
         return State(q, flat, none(num_states) if options is None else options)
 
-    def act(state: State, option: jax.Array, obs: jax.Array, key: jax.Array):
-        explores, starts, which_option, which_action = jax.random.uniform(key, (4,))
-        q = state.q[obs]  # [A]
-        is_random = False if greedy else explores < config.epsilon
-        action = pick((q == jnp.max(q)) | is_random, which_action)
-        if greedy or len(state.options.policy) == 0:
-            return action, option, ()
-        wanted = is_random & (starts < config.option_share)
-        option = next_option(state.options, option, obs, wanted, which_option)
-        followed = state.options.policy[option, obs].astype(jnp.int32)
-        return jnp.where(option == NO_OPTION, action, followed), option, ()
-
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         del key  # nothing to draw
         q, error = learn(state.q, state.potential, rollout, config)
         return state._replace(q=q), {"td_error": error}
 
+    def act(state: State, option: jax.Array, obs: jax.Array, key: jax.Array):
+        return choose(config, greedy, state, option, obs, key)
+
     return Agent(init, lambda: jnp.full((), NO_OPTION, jnp.int32), act, update)
+
+
+def choose(
+    config: Config, greedy: bool, state: State, option: jax.Array, obs: jax.Array, key: jax.Array
+) -> tuple[jax.Array, jax.Array, tuple]:
+    """`(action, option, ())` by ε-greedy exploration with options; ties are broken at random."""
+    explores, starts, which_option, which_action = jax.random.uniform(key, (4,))
+    q = state.q[obs]  # [A]
+    is_random = False if greedy else explores < config.epsilon
+    action = pick((q == jnp.max(q)) | is_random, which_action)
+    if greedy or len(state.options.policy) == 0:
+        return action, option, ()
+    wanted = is_random & (starts < config.option_share)
+    option = next_option(state.options, option, obs, wanted, which_option)
+    followed = state.options.policy[option, obs].astype(jnp.int32)
+    return jnp.where(option == NO_OPTION, action, followed), option, ()
 
 
 def learn(
@@ -104,9 +111,9 @@ def learn(
 ) -> tuple[jax.Array, jax.Array]:
     """Q after `rollout [T, N]`, `[S, A]`, and the mean |error| of its steps.
 
-    Steps count one after the other; the N environments of a step count at once, and where several
-    took the same action in the same state, their errors are averaged. So neither their order nor
-    their number can upset what is stable for one, and N = 1 is the textbook's rule.
+    Steps are applied in sequence, the N environments of a step at once; errors of the same action
+    in the same state are averaged, so that a stable step size stays stable for any N. N = 1 is the
+    textbook rule.
     """
 
     def step(q: jax.Array, now: Transition) -> tuple[jax.Array, jax.Array]:
@@ -120,7 +127,7 @@ def learn(
 
 
 def td_error(q: jax.Array, potential: jax.Array, now: Transition, config: Config) -> jax.Array:
-    """r + w F + γ maxₐ Q(s', a) - Q(s, a), `[N]`; nothing follows where the episode terminated."""
+    """r + w F + γ maxₐ Q(s', a) - Q(s, a), `[N]`; no bootstrap where the episode terminated."""
     extra = shaping(potential, now.obs, now.next_obs, now.terminated, config.discount)
     future = jnp.where(now.terminated, 0.0, jnp.max(q[now.next_obs], axis=-1))
     target = now.reward + config.shaping_weight * extra + config.discount * future
@@ -136,12 +143,12 @@ def shaping(
 ) -> jax.Array:
     """F = γ Φ(s') - Φ(s), with Φ = 0 after the end (Ng, Harada & Russell 1999): `[...]`.
 
-    Its discounted sum over an episode that terminates is -Φ of the first state whatever happens
-    between, so the best policy stays the best. A truncated episode keeps the Φ(s') it was cut at.
+    Its discounted sum over a terminated episode is -Φ of the first state for any policy, so optimal
+    policies stay optimal. A truncated episode keeps Φ(s') of its last state.
 
-    Learning with it is learning without it from Q = w Φ instead of 0 (Wiewiora 2003). So a Φ that
-    is negative makes what was never tried look worse than standing still, and learners linger:
-    lift it with an `initial_value` of w |min Φ|, or let the environment charge for steps.
+    Learning with it equals learning without it from Q = w Φ instead of 0 (Wiewiora 2003). So a
+    negative Φ makes untried actions look worse than standing still: compensate with an
+    `initial_value` of w |min Φ|, or with a negative reward per step.
     """
     following = jnp.where(terminated, 0.0, potential[next_obs])
     return discount * following - potential[obs]
@@ -150,15 +157,15 @@ def shaping(
 def next_option(
     options: Options, option: jax.Array, obs: jax.Array, wanted: jax.Array, which: jax.Array
 ) -> jax.Array:
-    """The option to follow in `obs`: the present one until it ends, then perhaps a new one.
+    """The option to follow in `obs`: the present one until it ends, then possibly a new one.
 
-    A new one is one of those that do not end here, each equally likely, if one is `wanted` (bool)
-    and there is any; else `NO_OPTION`. `which` is uniform in [0, 1).
+    If `wanted` (bool), a uniformly random one of the options that can run here; `NO_OPTION` if not
+    or if there is none. `which` is uniform in [0, 1).
     """
     can_run = ~options.terminates[:, obs]  # [O]
-    goes_on = (option != NO_OPTION) & can_run[option]
+    continues = (option != NO_OPTION) & can_run[option]
     started = jnp.where(wanted & jnp.any(can_run), pick(can_run, which), NO_OPTION)
-    return jnp.where(goes_on, option, started)
+    return jnp.where(continues, option, started)
 
 
 def pick(allowed: jax.Array, which: jax.Array) -> jax.Array:
@@ -170,10 +177,10 @@ def pick(allowed: jax.Array, which: jax.Array) -> jax.Array:
     return jnp.argmax(order > jnp.floor(which * order[-1])).astype(jnp.int32)
 
 
-def check(
+def check_arguments(
     num_states: int, num_actions: int, potential: jax.Array | None, options: Options | None
 ) -> None:
-    """Raises ValueError for sizes below 1, and for tables that are not about S states."""
+    """Raises ValueError for sizes below 1, and for tables whose size is not S."""
     for name, size in (("num_states", num_states), ("num_actions", num_actions)):
         if size < 1:
             raise ValueError(f"q_learning {name} is {size}, expected at least 1: raise it")

@@ -1,10 +1,10 @@
-"""A sequence VAE that learns online from one stream, with inputs chosen to learn its field soon.
+"""A sequence VAE that learns online from one stream of data, with experiment design.
 
-Each sample is filtered, remembered and followed by gradient steps on the newest window and on
-older ones (`jaxrl.networks.latent`). What the policies know is the Fisher information of the
-field's parameters along the filtered path, as if the latent states were seen. Since the latent
-space turns while it is learned, that information is counted anew every `recount_steps`, from the
-states as they are filtered then.
+Each sample is filtered, stored and followed by gradient steps on the newest window and on older
+ones (`jaxrl.networks.latent`). Policies use the Fisher information of the field's parameters along
+the filtered path, as if the latent states were observed (`jaxrl.networks.latent_information`).
+Since the latent space changes while it is learned, that information is recomputed every
+`recount_steps` from newly filtered states.
 
 Axes: d latent dimensions, m inputs, n channels, p parameters of the field, T steps, B
 windows, W steps of a window, R steps of the count.
@@ -18,17 +18,16 @@ import jax
 import jax.numpy as jnp
 import optax
 from flax import struct
-from jax.flatten_util import ravel_pytree
 
-from jaxrl import checks, kalman, linalg, posterior, rbf, replay, sequence_elbo, stimulation
+from jaxrl import checks, replay
 from jaxrl.due import when
-from jaxrl.kalman import Belief
-from jaxrl.latent_scores import forecasts
-from jaxrl.networks.fields import RBFField
+from jaxrl.dynamics import kalman, sequence_elbo, stimulation
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.posterior import Posterior
+from jaxrl.dynamics.stimulation import Extras, Known, PredictiveModel, Stimulus
+from jaxrl.networks import latent_filter, latent_information
 from jaxrl.networks.latent import SequenceVAE, Window
-from jaxrl.posterior import Posterior
-from jaxrl.replay import Places, Replay
-from jaxrl.stimulation import Extras, Known, Outlook, Stimulus
+from jaxrl.replay import Indices, Replay
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -37,23 +36,23 @@ class Config:
     """How the model learns, and how inputs are chosen."""
 
     elbo: sequence_elbo.Config = sequence_elbo.Config(samples=1)
-    """The bound; its dt is that of the experiment. One sample of more windows beats more of one."""
+    """The ELBO; its dt is that of the experiment. More windows are better than more samples."""
     window: int = struct.field(pytree_node=False, default=20)
     """W, steps of a window."""
     older_windows: int = struct.field(pytree_node=False, default=3)
-    """Windows from the past in each gradient step, beside the newest; 0: the past is forgotten."""
+    """Windows from the replay in each gradient step, beside the newest; 0: no replay."""
     capacity: int = struct.field(pytree_node=False, default=10_000)
-    """Steps of each stream that are remembered."""
+    """Steps of each stream in the replay."""
     gradient_steps: int = struct.field(pytree_node=False, default=1)
     """Gradient steps after each rollout."""
     learning_rate: float = 3e-3
     """Step size of Adam."""
     field_decay: float = 0.5
-    """Share of the field's weights that is lost per gradient step, times the step size."""
+    """Weight decay of the field, per unit of step size."""
     max_norm: float = 10.0
     """Gradients are clipped to this norm."""
     schedule: sequence_elbo.Schedule = struct.field(pytree_node=False, default="none")
-    """How the weight of the divergences comes to `beta`; see `sequence_elbo.beta_schedule`."""
+    """Schedule of the weight of the divergences; see `sequence_elbo.beta_schedule`."""
     beta: float = struct.field(pytree_node=False, default=1.0)
     """Weight of the divergences."""
     warmup: int = struct.field(pytree_node=False, default=0)
@@ -61,29 +60,29 @@ class Config:
     period: int = struct.field(pytree_node=False, default=1_000)
     """Gradient steps of the schedule's ramp, or of a cycle."""
     state: Literal["carry", "window", "predict"] = struct.field(pytree_node=False, default="carry")
-    """How the state is known while acting: by the filter's carry; by filtering the newest window
-    again; or, for comparison, by the dynamics alone after the first observation."""
+    """How the state is estimated while acting: from the filter's carry; by filtering the newest
+    window again; or, for comparison, by the dynamics alone after the first observation."""
     prior_speed: float = 0.5
-    """Root mean square of a component of the field, as policies expect it before any data."""
+    """Prior root mean square of a component of the field, for the policies."""
     noise: float = 0.01
-    """Process noise per unit of time as it is before any data; later the model's own counts."""
+    """Process noise per unit of time before any data; later the model's own is used."""
     recount_steps: int = 500
-    """Rollouts after which the information is counted anew."""
+    """Rollouts after which the information is recomputed."""
     recount_over: int = struct.field(pytree_node=False, default=1_000)
-    """R, newest steps that count then."""
+    """R, newest steps that it is recomputed from."""
     policy: stimulation.Config = stimulation.Config()
     """How inputs are chosen."""
 
 
 class Step(NamedTuple):
-    """What is remembered of a step."""
+    """What the replay stores of a step."""
 
     y: jax.Array  # [n]
     before: jax.Array  # [m] the input before it
 
 
 class Knowledge(NamedTuple):
-    """What a policy sees."""
+    """What a policy knows."""
 
     params: PyTree
     information: Posterior  # of the field's parameters; only its covariance counts
@@ -108,15 +107,15 @@ class Memory(NamedTuple):
 
 
 def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
-    """An agent whose actions are inputs, and which learns a latent model of what they do.
+    """An agent whose actions are inputs and which learns a latent model of their effects.
 
     Raises:
       ValueError: what does not fit together, before anything is compiled.
     """
-    check(config)
+    check_config(config)
     config = replace(config, elbo=replace(config.elbo, dt=known.dt))
     policy = stimulation.make(
-        config.policy, partial(look_ahead, config, model), known.low, known.high
+        config.policy, partial(predictive_model, config, model), known.low, known.high
     )
     num_inputs = len(known.low)
 
@@ -125,18 +124,21 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
         example = Step(jnp.zeros(model.decoder.channels), jnp.zeros(num_inputs))
         return State(
             params,
-            optimizer(config).init(params),
+            make_optimizer(config).init(params),
             replay.init(example, config.capacity, 1),
-            first_information(config, model, known, params),
+            latent_information.initial(model, params, known, config.prior_speed, config.noise),
             jnp.zeros((), jnp.int32),
             known,
         )
 
     def memory() -> Memory:
-        return Memory(nothing_seen(config, model, num_inputs), jnp.zeros(num_inputs), policy.init())
+        start = latent_filter.start(config.state, model, config.window, num_inputs)
+        return Memory(start, jnp.zeros(num_inputs), policy.init())
 
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
-        filtered, belief = perceive(config, model, state, memory, obs)
+        filtered, belief = latent_filter.step(
+            config.state, model, state.params, state.known, memory.filter, memory.before, obs
+        )
         knowledge = Knowledge(state.params, state.information, state.known)
         action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
         extras = Extras(belief, stimulus.plan.invalid)
@@ -148,54 +150,10 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
     return Agent(init, memory, act, update)
 
 
-def nothing_seen(config: Config, model: SequenceVAE, num_inputs: int) -> Any:
-    """What the state manager remembers before the first observation."""
-    if config.state == "window":
-        w, n = config.window, model.decoder.channels
-        return Window(jnp.zeros((w, n)), jnp.zeros((w, num_inputs)), jnp.zeros(w, bool))
-    if config.state == "predict":
-        return jnp.zeros(model.latent), jnp.zeros((), bool)
-    return model.initial()
-
-
-def perceive(
-    config: Config, model: SequenceVAE, state: State, memory: Memory, obs: jax.Array
-) -> tuple[Any, Belief]:
-    """The state manager's memory after an observation `[n]`, and what it believes of the state."""
-    params, before = state.params, memory.before
-    if config.state == "window":
-        seen = Step(obs, before)
-        y, u = (
-            jnp.concatenate([x[1:], new[None]])
-            for x, new in zip(memory.filter[:2], seen, strict=True)
-        )
-        window = Window(y, u, jnp.append(memory.filter.valid[1:], True))
-        _, belief = model.encode(params, model.initial(), window)
-        return window, diagonal(belief.mean[-1], belief.variance[-1])
-    if config.state == "predict":
-        z, started = memory.filter
-        _, first, variance = model.step(params, model.initial(), obs, before)
-        z = jnp.where(started, moved(model, params, state.known, before, z), first)
-        return (z, jnp.ones((), bool)), diagonal(z, variance)
-    carry, mean, variance = model.step(params, memory.filter, obs, before)
-    return carry, diagonal(mean, variance)
-
-
-def diagonal(mean: jax.Array, variance: jax.Array) -> Belief:
-    return Belief(mean, jnp.diag(variance))
-
-
-def moved(
-    model: SequenceVAE, params: PyTree, known: Known, u: jax.Array, z: jax.Array
-) -> jax.Array:
-    """The expected next state `[d]`."""
-    return z + known.dt * (model.velocity(params, z) + model.push(params, u))
-
-
 def learn(
     config: Config, model: SequenceVAE, state: State, rollout: Transition, key: jax.Array
 ) -> tuple[State, Metrics]:
-    """Remembers a rollout `[T, 1]`, learns from windows of memory, and counts what was told."""
+    """Remembers a rollout `[T, 1]`, learns from windows of memory, and updates the information."""
     memory = replay.add(state.memory, Step(rollout.next_obs, rollout.action))
     beta = sequence_elbo.beta_schedule(config.schedule, config.beta, config.warmup, config.period)
 
@@ -214,8 +172,10 @@ def learn(
     (params, opt_state, _), metrics = jax.lax.scan(step, start, steps)
     updates = state.updates + 1
     means = rollout.extras.belief.mean.reshape(-1, model.latent)
-    information = told(config, model, params, state.known, state.information, means)
-    recount = partial(counted_anew, config, model)
+    information = latent_information.updated(
+        model, params, state.known, state.information, means, config.noise
+    )
+    recount = partial(recounted_information, config, model)
     information = when(
         updates % config.recount_steps == 0, recount, (params, state.known, memory), information
     )
@@ -236,7 +196,7 @@ def gradient_step(
 ) -> tuple[PyTree, PyTree, Metrics]:
     """`(params, opt_state, metrics)` after one step on windows `[B, W]`."""
     grads, metrics = jax.grad(mean_loss, has_aux=True)(params, config, model, windows, key, beta)
-    changes, opt_state = optimizer(config).update(grads, opt_state, params)
+    changes, opt_state = make_optimizer(config).update(grads, opt_state, params)
     return optax.apply_updates(params, changes), opt_state, metrics
 
 
@@ -248,7 +208,7 @@ def mean_loss(
     key: jax.Array,
     beta: jax.Array,
 ) -> tuple[jax.Array, Metrics]:
-    """Of windows `[B, W]`, each with chance of its own."""
+    """Mean loss and metrics of windows `[B, W]`, each with its own key."""
     keys = jax.random.split(key, len(windows.y))
     loss = lambda window, key: model.loss(params, window, model.initial(), key, config.elbo, beta)
     losses, metrics = jax.vmap(loss)(windows, keys)
@@ -259,148 +219,55 @@ def newest_and_older(config: Config, memory: Replay, key: jax.Array) -> Window:
     """The newest window of memory, then `older_windows` from anywhere in it: `[B, W]`."""
     age = memory.size - config.window + jnp.arange(config.window)  # [W]
     newest = replay.row_of(memory, jnp.maximum(age, 0))
-    places = Places(newest[:, None], jnp.zeros(1, jnp.int32), (age >= 0)[:, None])
+    indices = Indices(newest[:, None], jnp.zeros(1, jnp.int32), (age >= 0)[:, None])
     if config.older_windows:
         older = replay.draw(memory, key, config.older_windows, config.window, cross_episodes=True)
-        places = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=-1), places, older)
-    steps = replay.take(memory.data, places.row, places.env)
+        indices = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=-1), indices, older)
+    steps = replay.take(memory.data, indices.row, indices.env)
     by_window = lambda x: jnp.swapaxes(x, 0, 1)
-    return Window(by_window(steps.y), by_window(steps.before), by_window(places.mask))
+    return Window(by_window(steps.y), by_window(steps.before), by_window(indices.mask))
 
 
-def design(model: SequenceVAE, params: PyTree, known: Known, z: jax.Array) -> jax.Array:
-    """Derivative of the next state after `z` `[d]` by the field's parameters: `[p]` or `[d, p]`."""
-    if isinstance(model.field, RBFField):
-        return known.dt * rbf.features(model.field.grid, z)
-    flat, restore = ravel_pytree(jax.tree.map(lambda x: x[0], params["field"]))
-    return known.dt * jax.jacrev(lambda w: model.field.apply(restore(w), z))(flat)
-
-
-def first_information(
-    config: Config, model: SequenceVAE, known: Known, params: PyTree
-) -> Posterior:
-    """Before any data: such that the field is expected to be as fast as the config says."""
-    at_centre = design(model, params, known, jnp.zeros(model.latent)) / known.dt
-    shared = at_centre.ndim == 1
-    squares = jnp.sum(at_centre**2) / (1 if shared else model.latent)
-    noise = config.noise * known.dt
-    relative = config.prior_speed**2 / squares / noise
-    return posterior.prior(at_centre.shape[-1], model.latent, relative, noise, shared=shared)
-
-
-def told(
-    config: Config,
-    model: SequenceVAE,
-    params: PyTree,
-    known: Known,
-    information: Posterior,
-    means: jax.Array,
-) -> Posterior:
-    """After transitions from the states `means` `[T, d]`; what they told of the mean is ignored."""
-    noise = blur(config, model, params)
-
-    def step(information: Posterior, z: jax.Array):
-        after = posterior.observed(
-            information, design(model, params, known, z), jnp.zeros(model.latent), noise
-        )
-        return after._replace(shape=information.shape, rate=information.rate), None
-
-    return jax.lax.scan(step, information, means)[0]
-
-
-def blur(config: Config, model: SequenceVAE, params: PyTree) -> jax.Array:
-    """Variance with which the next state becomes known, in units of that before any data.
-
-    It is what the model takes for process noise: the error of its filter is among it.
-    """
-    return jnp.mean(model.noise(params)) / config.noise
-
-
-def counted_anew(config: Config, model: SequenceVAE, operands: tuple) -> Posterior:
-    """The information of the newest R steps, at the states as they are filtered now."""
+def recounted_information(config: Config, model: SequenceVAE, operands: tuple) -> Posterior:
+    """The information of the newest R steps of `(params, known, memory)`."""
     params, known, memory = operands
     length = min(config.recount_over, config.capacity)
     age = memory.size - length + jnp.arange(length)
     row = replay.row_of(memory, jnp.maximum(age, 0))
     steps = replay.take(memory.data, row, jnp.zeros(length, jnp.int32))
     window = Window(steps.y, steps.before, age >= 0)
-    _, belief = model.encode(params, model.initial(), window)
-    rows = jax.vmap(partial(design, model, params, known))(belief.mean)  # [R, p] or [R, d, p]
-    weight = window.valid.reshape(-1, *[1] * (rows.ndim - 1)).astype(rows.dtype)
-    rows = (rows * weight).reshape(-1, rows.shape[-1])
-    before = first_information(config, model, known, params)
-    precision = jnp.diag(1 / jnp.diag(before.root) ** 2)
-    seen = jnp.matmul(rows.T, rows, precision="highest")
-    precision = precision + seen / blur(config, model, params)
-    return before._replace(root=linalg.inverse_root(precision))
+    return latent_information.recounted(
+        model, params, known, window, config.prior_speed, config.noise
+    )
 
 
-def uncertainty(
-    config: Config,
-    model: SequenceVAE,
-    params: PyTree,
-    information: Posterior,
-    known: Known,
-    z: jax.Array,
-) -> jax.Array:
-    """Variance of a component of the velocity at `z` `[d]`, as the field's parameters vary."""
-    relative = posterior.predictive(information, design(model, params, known, z))
-    return jnp.mean(relative) * config.noise / known.dt
-
-
-def look_ahead(config: Config, model: SequenceVAE, knowledge: Knowledge) -> Outlook:
-    """What a policy may ask of the model."""
+def predictive_model(config: Config, model: SequenceVAE, knowledge: Knowledge) -> PredictiveModel:
+    """The model that policies plan with."""
     params, information, known = knowledge
-    at = partial(design, model, params, known)
+    at = partial(latent_information.design, model, params, known)
 
-    def told_of_state(z: jax.Array) -> jax.Array:
+    def observation_information(z: jax.Array) -> jax.Array:
         exact = Belief(z, jnp.zeros((len(z), len(z))))
         seen = kalman.information(exact, partial(model.emission, params))
         return seen * config.noise * known.dt
 
-    def spread(z: jax.Array) -> jax.Array:
+    def predictive_variance(z: jax.Array) -> jax.Array:
         if model.members > 1 and config.policy.objective == "disagreement":
             return jnp.mean(jnp.var(model.velocities(params, z), axis=0, ddof=1))
-        return uncertainty(config, model, params, information, known, z)
+        return latent_information.uncertainty(model, params, known, information, z, config.noise)
 
-    return Outlook(
-        step=lambda z, u: moved(model, params, known, u, z),
+    return PredictiveModel(
+        step=lambda z, u: latent_filter.next_state(model, params, known, u, z),
         design=at,
         root=information.root,
-        blur=blur(config, model, params),
-        told=told_of_state,
-        spread=spread,
+        relative_noise=latent_information.relative_noise(model, params, config.noise),
+        observation_information=observation_information,
+        predictive_variance=predictive_variance,
     )
 
 
-def forecast(
-    model: SequenceVAE,
-    params: PyTree,
-    known: Known,
-    obs: jax.Array,
-    actions: jax.Array,
-    steps: int,
-) -> jax.Array:
-    """What is expected to be observed `[T, K + 1, n]` now and up to K = `steps` steps later.
-
-    The state is filtered along `obs` `[T, n]`, to which `actions` `[T, m]` were the answers;
-    nothing is learned. Beyond the last action there is none.
-    """
-    step = lambda z, u: moved(model, params, known, u, z)
-    shown = lambda z: model.emission(params, z)[0]
-    return forecasts(step, shown, filtered(model, params, obs, actions), actions, steps)
-
-
-def filtered(model: SequenceVAE, params: PyTree, obs: jax.Array, actions: jax.Array) -> jax.Array:
-    """The states `[T, d]` along `obs` `[T, n]`, to which `actions` `[T, m]` were the answers."""
-    before = jnp.concatenate([jnp.zeros((1, actions.shape[1])), actions[:-1]])
-    window = Window(obs, before, jnp.ones(len(obs), bool))
-    _, belief = model.encode(params, model.initial(), window)
-    return belief.mean
-
-
-def optimizer(config: Config) -> optax.GradientTransformation:
-    """Adam, with a decay of the field's weights: where nothing was seen, it comes to rest."""
+def make_optimizer(config: Config) -> optax.GradientTransformation:
+    """Adam with weight decay of the field, which so goes to 0 where there are no data."""
     only_field = lambda params: {name: name == "field" for name in params}
     return optax.chain(
         optax.clip_by_global_norm(config.max_norm),
@@ -408,9 +275,9 @@ def optimizer(config: Config) -> optax.GradientTransformation:
     )
 
 
-def check(config: Config) -> None:
-    """Raises ValueError for what does not fit together."""
-    stimulation.check(config.policy)
+def check_config(config: Config) -> None:
+    """Raises ValueError for unknown names and out-of-range or inconsistent settings."""
+    stimulation.check_config(config.policy)
     sequence_elbo.beta_schedule(config.schedule, config.beta, config.warmup, config.period)
     if config.state not in ("carry", "window", "predict"):
         raise ValueError(f"state {config.state!r} is unknown: use carry, window or predict")

@@ -1,4 +1,4 @@
-"""Decoders: what is observed of a latent state, and how likely an observation is.
+"""Decoders: the distribution of observations given a latent state.
 
 Letters: n channels, d latent dimensions. Written for one state `[d]`; leading axes are carried
 along.
@@ -19,7 +19,7 @@ Mapping = Literal["identity", "linear", "loglinear", "mlp"]
 Likelihood = Literal["gaussian", "poisson"]
 
 LOG_RATE_LIMIT = 15.0
-"""Largest logarithm of a rate: beyond it, gradients of a wild guess would overflow."""
+"""Largest logarithm of a rate, so that gradients of bad parameters do not overflow."""
 
 
 class Decoder(nn.Module):
@@ -49,7 +49,7 @@ class Decoder(nn.Module):
     """Of the Gaussian noise, at the start."""
 
     def setup(self):
-        check(self)
+        check_decoder(self)
         if self.likelihood == "gaussian":
             start = nn.initializers.constant(unconstrained(self.variance))
             self.noise = self.param("noise", start, (self.channels,))
@@ -61,7 +61,7 @@ class Decoder(nn.Module):
             self.offset = self.param("offset", nn.initializers.zeros, (self.channels,))
 
     def __call__(self, z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """`(mean [..., n], variance [..., n])` of what is observed of z `[..., d]`."""
+        """`(mean [..., n], variance [..., n])` of the observation given z `[..., d]`."""
         mean = self.mean(z)
         if self.likelihood == "poisson":
             return mean, mean
@@ -75,7 +75,7 @@ class Decoder(nn.Module):
         return gaussian_log_prob(y, mean, as_last(self.noise_variance(), mean))
 
     def mean(self, z: jax.Array) -> jax.Array:
-        """What is observed on average, `[..., n]`."""
+        """The mean observation, `[..., n]`."""
         if self.mapping == "identity":
             return z
         if self.mapping == "mlp":
@@ -113,7 +113,7 @@ def unconstrained(variance: float) -> float:
     return math.log(math.expm1(variance - SMALLEST))
 
 
-def check(decoder: Decoder) -> None:
+def check_decoder(decoder: Decoder) -> None:
     """Raises ValueError unless the parts of a decoder fit together."""
     for value, kind in ((decoder.mapping, Mapping), (decoder.likelihood, Likelihood)):
         if value not in get_args(kind):

@@ -1,6 +1,7 @@
-"""Features of a state: a torso under a linear head, and Fourier features to stand before them."""
+"""Features of a state: a torso under a linear head, and Fourier features as its input."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,9 +27,9 @@ class Encoder(nn.Module):
 class Fourier(nn.Module):
     """Coordinates and waves along each of them, `[..., D] -> [..., D (1 + K)]`.
 
-    cos(k π (x + 1) / 2) for k = 1..K: on -1..1 the k-th has k half waves, and none has a slope at
-    either end, like the eigenvectors of an interval. A network on coordinates alone learns what
-    varies slowly in space long before what does not (Tancik et al. 2020).
+    cos(k π (x + 1) / 2) for k = 1..K: on -1..1 the k-th has k half waves and zero slope at both
+    ends, like the eigenvectors of an interval. A network on coordinates alone learns low spatial
+    frequencies long before high ones (Tancik et al. 2020).
     """
 
     num_frequencies: int = 16
@@ -42,24 +43,33 @@ class Fourier(nn.Module):
         return jnp.concatenate([x, waves.reshape(*x.shape[:-1], -1)], axis=-1)
 
 
+def encode(network: Any, params: PyTree, inputs: Any, state: PyTree) -> jax.Array:
+    """Features `[B, d]` of states `[B, ...]`: by index, of all S at once where that is less."""
+    if isinstance(inputs, tuple):
+        return network.apply(params, state)
+    if len(inputs) <= len(state):
+        return network.apply(params, inputs)[state]
+    return network.apply(params, inputs[state])
+
+
 def with_head(params: PyTree, change: Callable[[jax.Array], jax.Array]) -> PyTree:
     """Parameters of an `Encoder`, after `change` to its head: kernel `[D, d]` and bias `[d]`."""
     inner = params["params"]
     return {**params, "params": {**inner, "head": jax.tree.map(change, inner["head"])}}
 
 
-def turned(params: PyTree, opt_state: PyTree, turn: jax.Array) -> tuple[PyTree, PyTree]:
-    """Parameters whose features are those of `params` times `turn` `[d, d]`, and their optimiser.
+def rotated(params: PyTree, opt_state: PyTree, rotation: jax.Array) -> tuple[PyTree, PyTree]:
+    """Parameters with features times `rotation` `[d, d]`, and the optimizer state that suits them.
 
-    With W' = W turn the slope by W' is the slope by W times turn⁻ᵀ, and so is its running mean
-    `mu`. Without that, steps go on for a while in directions that mean something else by now.
+    With W' = W R for the rotation R, the gradient by W' is the gradient by W times R⁻ᵀ, and so is
+    its running mean `mu`. Without that, momentum would point along the old axes for a while.
     """
     times = lambda x, matrix: jnp.matmul(x, matrix, precision="highest")
-    back = linalg.inverse(turn).T
+    back = linalg.inverse(rotation).T
 
-    def turned_momentum(path: tuple, x: jax.Array) -> jax.Array:
+    def rotated_momentum(path: tuple, x: jax.Array) -> jax.Array:
         names = {getattr(entry, "name", getattr(entry, "key", None)) for entry in path}
         return times(x, back) if {"mu", "head"} <= names else x
 
-    momentum = jax.tree_util.tree_map_with_path(turned_momentum, opt_state)
-    return with_head(params, lambda x: times(x, turn)), momentum
+    momentum = jax.tree_util.tree_map_with_path(rotated_momentum, opt_state)
+    return with_head(params, lambda x: times(x, rotation)), momentum

@@ -1,7 +1,7 @@
-"""Learned vector fields f(z), and learned effects g(u) of actions: what moves a latent state.
+"""Learned vector fields f(z) and learned effects g(u) of actions on a latent state.
 
-All are velocities: a step of length dt goes from z to z + dt (f(z) + g(u)). Fields start small, so
-that nothing moves much before something is learned. Written for one point `[d]`; leading axes are
+All are velocities: a step of length dt goes from z to z + dt (f(z) + g(u)). Fields are initialised
+near 0. Written for one point `[d]`; leading axes are
 carried along.
 """
 
@@ -10,8 +10,8 @@ from typing import Literal, get_args
 import jax
 from flax import linen as nn
 
-from jaxrl import rbf
-from jaxrl.rbf import Grid
+from jaxrl.dynamics import rbf
+from jaxrl.dynamics.rbf import Grid
 
 SMALL = nn.initializers.normal(0.01)
 
@@ -30,7 +30,7 @@ class LinearField(nn.Module):
 
 
 class MLPField(nn.Module):
-    """Dense layers with tanh, which has slopes everywhere, under a linear one."""
+    """Dense layers with tanh, whose gradient never vanishes exactly, under a linear one."""
 
     latent: int
     """d."""
@@ -45,7 +45,7 @@ class MLPField(nn.Module):
 
 
 class RBFField(nn.Module):
-    """f(z) = Wᵀ φ(z), where φ are the C features of `jaxrl.rbf`: Gaussian bumps on a grid.
+    """f(z) = Wᵀ φ(z), where φ are the C features of `jaxrl.dynamics.rbf`: Gaussian bumps on a grid.
 
     The one parameter is W, `weights` `[C, d]`; f is 0 far from all centres.
 

@@ -11,8 +11,8 @@ itself, then one graph that takes up the room left. With E edges among N ≤ C n
     n_edge   int32 [..., 2]              E and K - E
 
 Modules are written for one graph; leading axes `[...]`, the same on every leaf, are carried along.
-What stands in padding, nan too, changes nothing. Renumbering the nodes renumbers what is said of
-them and leaves the token, and so policy and value, as they are. W is the width.
+The content of padding, nan included, has no effect. Node outputs are equivariant and the token, and
+so policy and value, invariant under permutations of the nodes. W is the width.
 """
 
 import math
@@ -30,11 +30,11 @@ Graph: TypeAlias = Any
 """A `jraph.GraphsTuple`, whose own annotations allow None and whole trees for every array."""
 
 LOG_SCALES = (-3.0, 1.0)
-"""Where the logarithm of a policy's scale, before the squash, stays between."""
+"""Bounds of the logarithm of a policy's scale, before the squash."""
 
 
 class GraphTorso(nn.Module):
-    """Messages along the edges, both ways, and a token that hears all nodes and is heard by all.
+    """Message passing along the edges, both ways, and a global token that attends to all nodes.
 
     h ← LN(h + relu(A h + B mean of messages in + C mean of messages back + D token)), where a
     message is relu(h of its sender + edge); then token ← LN(token + relu(E [token, attention])),
@@ -47,7 +47,7 @@ class GraphTorso(nn.Module):
     width: int = 32
     """W."""
     layers: int = 1
-    """Rounds of messages: a node hears of nodes this many edges away, and of all by the token."""
+    """Rounds of messages: the receptive field in edges; the token connects all nodes."""
     heads: int = 2
     """Queries of the token."""
 
@@ -75,9 +75,9 @@ class GraphTorso(nn.Module):
 
 
 class PooledTorso(nn.Module):
-    """No messages: every node by itself, then the mean of all, joined with the globals.
+    """No messages: each node by itself, then the mean of all, concatenated with the globals.
 
-    What `GraphTorso` is measured against. Raises ValueError as it does.
+    The baseline of `GraphTorso`. Raises ValueError as it does.
     """
 
     width: int = 32
@@ -122,7 +122,7 @@ class GraphActorCritic(nn.Module):
 
 
 class HybridActorCritic(nn.Module):
-    """A choice of two for every node, and one vector of spawn parameters for the whole graph."""
+    """A binary choice for every node, and one vector of spawn parameters for the whole graph."""
 
     torso: nn.Module
     """`GraphTorso` or `PooledTorso`."""
@@ -220,12 +220,12 @@ def degree(into: jax.Array, rows: int) -> jax.Array:
 
 
 def to_nodes(token: jax.Array, rows: int) -> jax.Array:
-    """A token `[B, W]` for each graph, said to all of its nodes: `[rows, W]`."""
+    """A token `[B, W]` for each graph, broadcast to all of its nodes: `[rows, W]`."""
     return jnp.repeat(token, rows // len(token), axis=0)
 
 
 def attention(h: jax.Array, live: jax.Array, queries: jax.Array) -> jax.Array:
-    """What each query sees: the mean of h, weighted by softmax(h · query / √W), `[B, H W]`.
+    """Attention: the mean of h, weighted by softmax(h · query / √W) for each query, `[B, H W]`.
 
     `h` is `[B (C + 1), W]`, `live` bool `[B (C + 1)]`, `queries` `[B, H W]`. Where no node lives it
     is 0.

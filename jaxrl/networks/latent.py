@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl import sequence_elbo
+from jaxrl.dynamics import sequence_elbo
+from jaxrl.dynamics.sequence_elbo import Belief, Config, Dynamics
 from jaxrl.networks.decoder import Decoder, unconstrained
 from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
 from jaxrl.networks.recognition import SMALLEST, GRURecognition, MLPRecognition
-from jaxrl.sequence_elbo import Belief, Config, Dynamics
 from jaxrl.types import Metrics, PyTree
 
 PARTS = ("recognition", "field", "effect", "decoder", "noise", "process")
 
 
 class Window(NamedTuple):
-    """T times in a row of one stream; padding, before or after them, is not valid."""
+    """T consecutive times of one stream; padding, before or after them, is not valid."""
 
     y: jax.Array  # [T, n]
     before: jax.Array  # [T, m] the action before each observation; zeros where there was none
@@ -49,12 +49,12 @@ class SequenceVAE:
     effect: ActionEffect
     decoder: Decoder
     members: int = 1
-    """M, fields that are learned side by side; the first is the model, the others learn from its
-    states and are there to disagree."""
+    """M, size of the ensemble of fields; the first is the model, the others learn from its states,
+    for the disagreement between them."""
     process_variance: float = 0.5
-    """q at the start, per unit of time; at dt = 0.1 the variance that the filter starts with."""
+    """Initial q, per unit of time; at dt = 0.1 it equals the initial variance of the filter."""
     held: tuple[str, ...] = ()
-    """Parts that do not learn, of `PARTS`: their gradients are 0."""
+    """Parts of `PARTS` that are fixed: their gradients are 0."""
 
     def __post_init__(self):
         sizes = {x.latent for x in (self.recognition, self.field, self.effect, self.decoder)}
@@ -87,7 +87,7 @@ class SequenceVAE:
         return self.field.latent
 
     def initial(self) -> Any:
-        """What the filter remembers before the first observation."""
+        """The carry of the filter before the first observation."""
         return self.recognition.initial()
 
     def step(self, params: PyTree, carry: Any, y: jax.Array, before: jax.Array):
@@ -118,7 +118,7 @@ class SequenceVAE:
         return jax.nn.softplus(params["process"]) + SMALLEST
 
     def emission(self, params: PyTree, z: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """`(mean [..., n], variance [..., n])` of what is observed of z `[..., d]`."""
+        """`(mean [..., n], variance [..., n])` of the observation given z `[..., d]`."""
         return apply(self.decoder, decoder_params(params), z)
 
     def log_prob(self, params: PyTree, z: jax.Array, y: jax.Array) -> jax.Array:
@@ -168,46 +168,16 @@ class SequenceVAE:
             kl = sequence_elbo.k_step_kl(draws.steps, state, belief, valid, keep, own, config)
             return jnp.sum(weights * kl) / jnp.maximum(jnp.sum(valid), 1)
 
-        # One after the other: batches of so small matrix products are slower on a CPU.
+        # One after the other: batches of such small matrix products are slower on a CPU.
         return jax.lax.map(one, jax.tree.map(lambda x: x[1:], params["field"]))
 
 
 def apply(module: Any, params: PyTree, *args: Any, method: str | None = None) -> Any:
-    """What a module, or a method of it, gives; flax's own annotation allows for more."""
+    """`module.apply`, without the union of return types of flax's annotation."""
     return module.apply(params, *args, method=method)
 
 
-def forecast(
-    model: SequenceVAE,
-    params: PyTree,
-    z: jax.Array,
-    actions: jax.Array,
-    key: jax.Array,
-    dt: float | jax.Array,
-) -> jax.Array:
-    """What will be observed on average after each of K actions: `[K, n]`; consumes `key`.
-
-    The mean over S rollouts, with process noise, from samples z `[S, d]` of the present;
-    `actions` is `[K, m]`.
-    """
-    push = model.push(params, actions)  # [K, d]
-    noise = jax.random.normal(key, (actions.shape[0], *z.shape))
-    noise = noise * jnp.sqrt(model.noise(params) * dt)[None, None]
-
-    def step(z: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
-        push, noise = now
-        z = z + dt * (model.velocity(params, z) + push[None]) + noise
-        return z, jnp.mean(model.emission(params, z)[0], axis=0)
-
-    return jax.lax.scan(step, z, (push, noise))[1]
-
-
 def decoder_params(params: PyTree) -> PyTree:
-    """As the decoder's module wants them."""
+    """The parameters in the structure of the decoder's module."""
     noise = {"noise": params["noise"]} if "noise" in params else {}
     return {"params": {**params["decoder"], **noise}}
-
-
-def with_decoder(params: PyTree, matrix: jax.Array, offset: jax.Array) -> PyTree:
-    """Parameters with C `[n, d]` and b `[n]` given, for a decoder that is known; hold it then."""
-    return {**params, "decoder": {"matrix": matrix, "offset": offset}}

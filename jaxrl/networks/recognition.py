@@ -1,8 +1,7 @@
-"""Recognition networks: what the observations so far say of the latent state, as a Gaussian.
+"""Recognition networks: amortised filters, Gaussian beliefs of the latent state.
 
-q(z_t | y_1..t, u_1..t-1) = N(mean, diag variance): filters, which never look ahead. What a network
-remembers from one time to the next is its `carry`. Written for one time and one stream; `encode`
-takes T times in a row, and gives what T single calls would.
+q(z_t | y_1..t, u_1..t-1) = N(mean, diag variance). The recurrent state of a network is its `carry`.
+Written for one time and one stream; `encode` takes T consecutive times and equals T single calls.
 
 Letters: n channels, m action dimensions, d latent dimensions, W width.
 """
@@ -20,7 +19,7 @@ SMALLEST = 1e-6
 class Readout(nn.Module):
     """Mean and variance of the latent state, each through layers of its own.
 
-    The variance starts at softplus(-3) = 0.049 whatever comes in.
+    The variance is initially softplus(-3) = 0.049 for any input.
     """
 
     latent: int
@@ -43,7 +42,7 @@ class Readout(nn.Module):
 
 
 class MLPRecognition(nn.Module):
-    """Of the present alone: dense layers on y_t and u_{t-1}. Its carry is empty."""
+    """Memoryless: dense layers on y_t and u_{t-1}. Its carry is empty."""
 
     latent: int
     """d."""
@@ -80,7 +79,7 @@ class GRURecognition(nn.Module):
     latent: int
     """d."""
     hidden: int = 16
-    """W, numbers that are remembered."""
+    """W, size of the recurrent state."""
     features: tuple[int, ...] = (16,)
     """Width of each layer of the readout."""
     counts: bool = False
@@ -121,7 +120,7 @@ class GRURecognition(nn.Module):
         Returns:
           `(carry [W], mean [T, d], variance [T, d])`.
         """
-        # All that does not depend on the carry happens once for all times, outside the loop.
+        # What does not depend on the carry is computed for all times at once, outside the loop.
         incoming = self.incoming(inputs(y, before, self.counts, self.y_scale))
         recurrent, bias = self.recurrent, self.bias
 

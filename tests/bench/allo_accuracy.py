@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from tests.bench.snake_speed import append, machine
-from train import allo
-from train.pictures import interval
-from train.run import run
+from train.allo.config import PRESETS
+from train.allo.training import make_training
+from train.host.pictures import interval
+from train.host.run import run
 
 RESULTS = Path(__file__).parent / "results" / "allo_accuracy.json"
 STANDARD = (
@@ -34,14 +35,14 @@ HEAD = (
 
 def measured(preset: str, maze: str, transitions: int, num_seeds: int) -> dict[str, Any]:
     """One line: a training of all seeds, and its evaluation."""
-    config, started = allo.PRESETS[preset], time.perf_counter()
+    config, started = PRESETS[preset], time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         config = dataclasses.replace(
             config,
             env=dataclasses.replace(config.env, maze=maze, transitions=transitions),
             run=dataclasses.replace(config.run, num_seeds=num_seeds, directory=f"{directory}/run"),
         )
-        result = run(allo.make_training(config), config, "allo", preset)
+        result = run(make_training(config), config, "allo", preset)
     assert result.evaluation
     content = result.evaluation.content
     rows = content["seeds"]
@@ -84,7 +85,7 @@ def line(row: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--preset", default="allo", choices=list(allo.PRESETS))
+    parser.add_argument("--preset", default="allo", choices=list(PRESETS))
     parser.add_argument("--mazes", nargs="+", default=[*STANDARD, *OWN])
     parser.add_argument("--transitions", nargs="+", type=int, default=[1_000_000, 3_000_000])
     parser.add_argument("--seeds", type=int, default=10)

@@ -21,11 +21,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import spectral
 from jaxrl.agents import allo as agents
+from jaxrl.spectral import objectives
 from tests.bench.products import product_seconds
 from tests.bench.snake_speed import append, machine
-from train import allo
+from train.allo.config import PRESETS, Config, learning_config, make_network
+from train.allo.training import make_problem, make_training
 
 RESULTS = Path(__file__).parent / "results" / "allo_speed.json"
 TRANSITIONS = 50_000
@@ -40,17 +41,17 @@ class Case(NamedTuple):
     compile_s: float
 
 
-def configured(preset: str, steps: int, hidden: tuple[int, ...] | None = None) -> allo.Config:
-    config = allo.PRESETS[preset]
+def configured(preset: str, steps: int, hidden: tuple[int, ...] | None = None) -> Config:
+    config = PRESETS[preset]
     network = dataclasses.replace(config.network, hidden=hidden or config.network.hidden)
     agent = dataclasses.replace(config.agent, steps_per_update=steps)
     env = dataclasses.replace(config.env, transitions=TRANSITIONS)
     return dataclasses.replace(config, env=env, network=network, agent=agent)
 
 
-def scanned(name: str, config: allo.Config, seeds: int) -> Case:
+def scanned(name: str, config: Config, seeds: int) -> Case:
     """Ours: one call is one update of `steps_per_update` gradient steps."""
-    training, keys = allo.make_training(config), jax.random.split(jax.random.key(0), seeds)
+    training, keys = make_training(config), jax.random.split(jax.random.key(0), seeds)
     init, update = training.init, training.update
     if seeds > 1:
         init, update = jax.vmap(init), jax.vmap(update)
@@ -70,12 +71,12 @@ def scanned(name: str, config: allo.Config, seeds: int) -> Case:
     return Case(name, run, seeds, 6 * weights * states, compile_s)
 
 
-def as_before(config: allo.Config, steps: int) -> Case:
+def as_before(config: Config, steps: int) -> Case:
     """The same learning, with batches from the host and three passes a step."""
-    problem = allo.make_problem(config)
-    network = allo.make_network(config, problem.layout.num_states)
-    learning, inputs = allo.learning_config(config), jnp.asarray(problem.inputs)
-    state = jax.jit(allo.make_training(config).init)(jax.random.key(0)).agent
+    problem = make_problem(config)
+    network = make_network(config, problem.layout.num_states)
+    learning, inputs = learning_config(config), jnp.asarray(problem.inputs)
+    state = jax.jit(make_training(config).init)(jax.random.key(0)).agent
     optimizer, draws = agents.make_optimizer(learning), np.random.default_rng(0)
     tables = jax.device_get(state.walk.data)
     rows, columns = tables.left.shape
@@ -96,7 +97,7 @@ def as_before(config: allo.Config, steps: int) -> Case:
         def objective(params):
             encode = lambda index: jnp.asarray(network.apply(params, inputs[index]))
             u, u_next, u_b = encode(first), encode(second), encode(other)
-            moments = spectral.sampled_moments(u, u_next, u, u_b, ordered=True)
+            moments = objectives.sampled_moments(u, u_next, u, u_b, ordered=True)
             value, mask = agents.loss(learning, moments, learner.multipliers)
             return value, (moments, mask)
 
@@ -104,7 +105,7 @@ def as_before(config: allo.Config, steps: int) -> Case:
         changes, opt_state = optimizer.update(grads, learner.opt_state, learner.params)
         size = agents.step_size(learning, learner.steps, learner.found_at)
         params = jax.tree.map(lambda p, change: p + size * change, learner.params, changes)
-        multipliers = agents.ascended(learning, learner.multipliers, moments, mask)
+        multipliers = agents.dual_update(learning, learner.multipliers, moments, mask)
         return agents.Learner(params, opt_state, multipliers, learner.found_at, learner.steps + 1)
 
     started, kept = time.perf_counter(), [state.learner]

@@ -20,11 +20,11 @@ import numpy as np
 from jaxrl import evaluate
 from jaxrl.types import Agent
 from tests.bench.snake_speed import append, machine
-from train import durotaxis
-from train.durotaxis_config import PRESETS, Config, make_env
-from train.pictures import interval
-from train.records import read_metrics
-from train.run import run
+from train.durotaxis.config import PRESETS, Config, make_env
+from train.durotaxis.training import make_training
+from train.host.pictures import interval
+from train.host.records import read_metrics
+from train.host.run import run
 
 RESULTS = Path(__file__).parent / "results" / "durotaxis_learning.json"
 ABLATION = ("linear", "pooled", "normal", "three_part", "state_machine")
@@ -52,7 +52,7 @@ def learned(name: str, num_seeds: int, steps: int) -> dict[str, Any]:
             directory=f"{directory}/run",
         )
         config = dataclasses.replace(config, run=settings)
-        result = run(durotaxis.make_training(config), config, "durotaxis", name)
+        result = run(make_training(config), config, "durotaxis", name)
         rows = read_metrics(result.directory)
     assert result.evaluation
     seeds = result.evaluation.content["seeds"]

@@ -30,7 +30,9 @@ import numpy as np
 
 from envs.durotaxis.env import Durotaxis
 from tests.bench.snake_speed import LEAST_SECONDS, append, machine
-from train import durotaxis, programs
+from train.durotaxis.config import Config
+from train.durotaxis.training import make_training
+from train.host import compiled
 
 RESULTS = Path(__file__).parent / "results" / "durotaxis_speed.json"
 BEFORE = {"last version, N = 76": 2.66, "reference version, N = 11": 11.8}
@@ -130,11 +132,11 @@ def checksum(tree: Any) -> jax.Array:
 
 def training(torso: str, updates: int) -> Case:
     """The default configuration of `train.durotaxis`, with this torso."""
-    config = durotaxis.Config()
+    config = Config()
     config = dataclasses.replace(config, network=dataclasses.replace(config.network, torso=torso))
-    made = durotaxis.make_training(config)
+    made = make_training(config)
     started = time.perf_counter()
-    traced = programs.trace(made.init, made.update, jnp.asarray(0), updates, skip=False)
+    traced = compiled.trace(made.init, made.update, jnp.asarray(0), updates, skip=False)
     program = traced.compile()
     compile_s = time.perf_counter() - started
     kept = [program.init(jnp.asarray(0))]

@@ -20,10 +20,11 @@ import numpy as np
 from jaxrl.agents import dqn
 from jaxrl.loop import Config as LoopConfig
 from tests.bench.snake_speed import append, machine
-from train import programs, runs, scores, snake
-from train.records import read_metrics
-from train.run import run
-from train.snake_config import DQN, PRESETS, AnyConfig, Network
+from train.host import compiled, runs, scores
+from train.host.records import read_metrics
+from train.host.run import run
+from train.snake.config import DQN, PRESETS, AnyConfig, Network
+from train.snake.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "snake_scores.json"
 TABLE = Path(__file__).parent / "snake_scores.md"
@@ -89,11 +90,11 @@ def measured(name: str, observation: str, budget: str, seeds: int) -> dict[str, 
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         config = replace(config, run=replace(config.run, directory=f"{directory}/run"))
-        result = run(snake.make_training(config), config, "snake", name)
+        result = run(make_training(config), config, "snake", name)
         last = read_metrics(result.directory)[-1]
     agents = scores.agents_of(result.state.agent, seeds)
-    keys = [programs.keys_of(seed)[1] for seed in config.run.seeds]
-    exploring = snake.make_training(runs.with_evaluation(config, evaluation_greedy=False))
+    keys = [compiled.keys_of(seed)[1] for seed in config.run.seeds]
+    exploring = make_training(runs.with_evaluation(config, evaluation_greedy=False))
     sampled = exploring.evaluate(agents, config.run.seeds, keys)
     assert result.evaluation
     return {

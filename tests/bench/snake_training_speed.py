@@ -22,8 +22,9 @@ import jax.numpy as jnp
 from tests.bench.products import product_seconds
 from tests.bench.snake_scores import ALGORITHMS
 from tests.bench.snake_speed import append, machine
-from train import programs, snake
-from train.snake_config import DQN, PRESETS, AnyConfig, make_env, steps_per_update
+from train.host import compiled
+from train.snake.config import DQN, PRESETS, AnyConfig, make_env
+from train.snake.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "snake_training_speed.json"
 BOARDS = ("board", "board20")
@@ -34,9 +35,10 @@ Shape = tuple[int, int, int]  # rows, inner, columns
 
 def timed(config: AnyConfig, seconds: float, repeats: int) -> dict[str, Any]:
     """Environment steps a second of `repeats` chunks of about so many seconds each."""
-    training, per_update = snake.make_training(config), steps_per_update(config)
+    training = make_training(config)
+    per_update = training.steps_per_update
     started = time.perf_counter()
-    traced = programs.trace(training.init, training.update, jnp.int32(0), 100_000, skip=False)
+    traced = compiled.trace(training.init, training.update, jnp.int32(0), 100_000, skip=False)
     program = traced.compile()
     compile_s = time.perf_counter() - started
     state = program.init(jnp.int32(0))
@@ -95,7 +97,7 @@ def main() -> None:
         if name in BOARDS:
             assert isinstance(config, DQN)
             ideal = sum(n * product_seconds(*s, options.repeats) for s, n in products(config))
-            row["share_of_limit"] = ideal * median / steps_per_update(config)
+            row["share_of_limit"] = ideal * median / config.loop.steps_per_update
             share = f"{row['share_of_limit']:.0%}"
         rows.append(row)
         spread = f"{min(rates):,.0f} to {max(rates):,.0f}"

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from jaxrl import planning
-from jaxrl.stimulation import Config as Policy
+from jaxrl.dynamics.stimulation import Config as Policy
 from tests.bench.snake_speed import append, machine
-from train import vector_field
-from train.pictures import interval
-from train.records import read_metrics
-from train.run import run
-from train.vector_field_config import PRESETS, Config
-from train.vector_field_scores import comparisons, error_curves
+from train.host.pictures import interval
+from train.host.records import read_metrics
+from train.host.run import run
+from train.vector_field.config import PRESETS, Config
+from train.vector_field.scores import comparisons, error_curves
+from train.vector_field.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "vector_field_learning.json"
 AT = 2_000  # samples at which baselines are caught up with
@@ -92,7 +92,7 @@ def measured(name: str, config: Config) -> dict[str, Any]:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as directory:
         config = replace(config, run=replace(config.run, directory=f"{directory}/run"))
-        result = run(vector_field.make_training(config), config, "vector_field", name)
+        result = run(make_training(config), config, "vector_field", name)
         rows = read_metrics(result.directory)
     assert result.evaluation
     at = min(AT, config.run.total_steps)

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl import loop, planning, rbf, stimulation
+from jaxrl import loop, planning
 from jaxrl.agents import sequence_vae
+from jaxrl.dynamics import rbf, stimulation
 from jaxrl.networks.latent import Window
 from tests.bench.snake_speed import append, machine
-from train.learners import known_of
-from train.vector_field_config import PRESETS, Config, make_env, make_learner, make_model, policy
+from train.vector_field.config import PRESETS, Config, make_env, make_learner, make_model, policy
+from train.vector_field.learners import known_of
 
 RESULTS = Path(__file__).parent / "results" / "vector_field_speed.json"
 CENTRES = 25
@@ -103,7 +104,7 @@ def parts(config: Config) -> list[Case]:
         cases.append(repeated(name, gradient, (state.params, jax.random.key(2)), 100))
     every = replace(vae.policy, replan_steps=1)
     planner = stimulation.make(
-        every, lambda x: sequence_vae.look_ahead(vae, model, x), known.low, known.high
+        every, lambda x: sequence_vae.predictive_model(vae, model, x), known.low, known.high
     )
     knowledge = sequence_vae.Knowledge(state.params, state.information, known)
 

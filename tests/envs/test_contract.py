@@ -1,5 +1,6 @@
 """The contract, over every environment we have, and over broken ones that it must catch."""
 
+import re
 from dataclasses import replace
 
 import gymnax
@@ -22,6 +23,13 @@ from envs.snake.env import Snake
 def test_every_environment_keeps_the_contract(env_id):
     env, params = envs.make(env_id)
     env_checker(env, params)
+
+
+def test_every_environment_has_a_version():
+    versions = {env_id: env.version for env_id, env in envs.ALL.items()}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values())
+    assert versions.pop("Durotaxis-v0") == "0.2.0"
+    assert set(versions.values()) == {"0.1.0"}
 
 
 @pytest.mark.parametrize(
@@ -136,8 +144,8 @@ class TimesOutAsDeath(Snake):
 
 
 class ForgetsDtype(Snake):
-    def describe(self, state, survey, params):
-        obs = super().describe(state, survey, params)
+    def describe(self, state, features, params):
+        obs = super().describe(state, features, params)
         return obs if state.order is None else obs.astype(jnp.float16)
 
     def reset_env(self, key, params):
@@ -146,8 +154,8 @@ class ForgetsDtype(Snake):
 
 
 class LeavesItsSpace(Snake):
-    def describe(self, state, survey, params):
-        return 3.0 + super().describe(state, survey, params)
+    def describe(self, state, features, params):
+        return 3.0 + super().describe(state, features, params)
 
 
 class IsNeverEqual(Snake):

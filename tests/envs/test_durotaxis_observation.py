@@ -40,11 +40,11 @@ def random_colony(num_nodes, rng):
 
 @jax.jit
 def look(colony, law):
-    survey = observation.survey(colony)
+    found = observation.colony_features(colony)
     log_intensity = substrate.log_intensity(law, NO_FIELD, colony.x, colony.y, *SIZE)
-    nodes = features.node_features(colony, survey, jnp.int32(TIME), log_intensity)
-    whole = features.graph_features(colony, survey, log_intensity)
-    seen = observation.describe(colony, survey, jnp.int32(TIME), law, NO_FIELD, *SIZE)
+    nodes = features.node_features(colony, found, jnp.int32(TIME), log_intensity)
+    whole = features.graph_features(colony, found, log_intensity)
+    seen = observation.describe(colony, found, jnp.int32(TIME), law, NO_FIELD, *SIZE)
     return nodes, whole, seen
 
 
@@ -213,10 +213,10 @@ def test_steep_ground(slope, base):
     assert all(np.all(np.isfinite(leaf)) for leaf in observe(colony, law))
 
 
-def test_survey_of_founders():
+def test_features_of_founders():
     colony = random_colony(5, np.random.default_rng(5))
-    first = jax.jit(observation.first_survey, static_argnums=(1, 2))
-    every = jax.jit(observation.survey, static_argnums=1)
+    first = jax.jit(observation.initial_colony_features, static_argnums=(1, 2))
+    every = jax.jit(observation.colony_features, static_argnums=1)
     for pairwise in (True, False):
         short = first(colony, 5, pairwise)
         full = every(colony, pairwise)
@@ -230,9 +230,9 @@ def test_survey_of_founders():
 def test_without_what_is_dear(colonies):
     @jax.jit
     def cheap(colony):
-        survey = observation.survey(colony, pairwise=False)
+        found = observation.colony_features(colony, pairwise=False)
         time = jnp.int32(TIME)
-        return observation.describe(colony, survey, time, GROUND, NO_FIELD, *SIZE, pairwise=False)
+        return observation.describe(colony, found, time, GROUND, NO_FIELD, *SIZE, pairwise=False)
 
     less, more = jax.device_get(cheap(colonies[5])), observe(colonies[5])
     assert not np.any(less.nodes[:, [5, 7]])

@@ -6,7 +6,8 @@ from PIL import Image
 
 from envs.grid import drawing, layouts, mazes
 
-LAYOUT = layouts.parse("####\n#.G#\n##.#\n####")
+TEXT = "####\n#.G#\n##.#\n####"
+LAYOUT = layouts.parse(TEXT)
 
 
 def middles(image: Image.Image, layout) -> np.ndarray:
@@ -18,7 +19,7 @@ def middles(image: Image.Image, layout) -> np.ndarray:
 
 def test_every_cell_shows_what_is_on_it():
     colours = {"#": drawing.WALL, ".": drawing.FREE, "G": drawing.GOAL}
-    expected = np.array([[colours[c] for c in row] for row in layouts.to_text(LAYOUT).split()])
+    expected = np.array([[colours[c] for c in row] for row in TEXT.split()])
     image = drawing.picture(LAYOUT)
     assert image.size == (400, 400)
     np.testing.assert_array_equal(middles(image, LAYOUT), expected)

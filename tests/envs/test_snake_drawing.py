@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.snake import drawing, rules, tiles
+from envs.snake import drawing, positions, rules, tiles
 from envs.snake.bitboard import Board
 from tests.envs.random_bodies import covering_path, heading_of, random_body
 from tests.envs.test_gif import frames_of
@@ -19,7 +19,7 @@ BOARDS = [Board(10, 10), Board(4, 20), Board(20, 4), Board(7, 5)]
 
 def picture_of(board: Board, body, food, **options) -> np.ndarray:
     """uint8 `[H, W, 3]`."""
-    state = rules.from_body(board, body, food, heading_of(body))
+    state = positions.from_body(board, body, food, heading_of(body))
     return np.asarray(drawing.draw(board, state, **options))
 
 
@@ -123,7 +123,7 @@ def test_a_title_that_is_too_long_is_cut():
 def slide(board: Board, path, length: int, food=None) -> rules.State:
     """The positions `[S, ...]` of a snake that slides along a path and at its end is stopped."""
     bodies = [path[i : i + length][::-1] for i in range(len(path) - length + 1)]
-    states = [rules.from_body(board, body, food, heading_of(body)) for body in bodies]
+    states = [positions.from_body(board, body, food, heading_of(body)) for body in bodies]
     states.append(states[-1])
     states = [replace(state, time=jnp.int32(i)) for i, state in enumerate(states)]
     return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
@@ -176,26 +176,10 @@ def test_a_film_of_a_long_game_hurries_to_its_end(tmp_path, monkeypatch):
 def test_long_games_are_followed_in_chunks(monkeypatch):
     board, path = Board(4, 5), covering_path(4, 5, random.Random(7))[:14]
     states = slide(board, path, 5)
-    whole = drawing.film_strip(board, states, count=11)
+    states = jax.tree.map(np.asarray, states)
+    whole = drawing.orders_of(board, states)
     monkeypatch.setattr(drawing, "CHUNK", 4)
-    np.testing.assert_array_equal(whole, drawing.film_strip(board, states, count=11))
-
-
-@pytest.mark.parametrize(("count", "across", "down"), [(1, 1, 1), (3, 3, 1), (8, 4, 2), (99, 4, 3)])
-def test_a_strip_shows_the_first_and_the_last(count, across, down):
-    board = Board(4, 5)
-    states = slide(board, covering_path(4, 5, random.Random(8))[:14], 5)
-    strip = drawing.film_strip(board, states, count)
-    at = lambda i: jax.tree.map(lambda x: x[i], states)
-    last = drawing.draw(board, at(-1), ending="crashed")
-    width, height = last.size
-    gap = 2 * drawing.MARGIN
-    assert strip.size == (across * (width + gap) - gap, down * (height + gap) - gap)
-    left = (min(count, len(states.time)) - 1) % 4 * (width + gap)
-    box = (left, strip.height - height, left + width, strip.height)
-    np.testing.assert_array_equal(strip.crop(box), last)
-    if count > 1:
-        np.testing.assert_array_equal(strip.crop((0, 0, width, height)), drawing.draw(board, at(0)))
+    np.testing.assert_array_equal(whole, drawing.orders_of(board, states))
 
 
 def test_what_cannot_be_filmed_is_refused(tmp_path):
@@ -207,6 +191,4 @@ def test_what_cannot_be_filmed_is_refused(tmp_path):
         drawing.film(board, states, path, fps=100)
     with pytest.raises(ValueError, match="no positions"):
         drawing.film(board, jax.tree.map(lambda x: x[:0], states), path)
-    with pytest.raises(ValueError, match="at least one"):
-        drawing.film_strip(board, states, 0)
     assert not list(tmp_path.iterdir())

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from envs.snake import rules
+from envs.snake import positions
 from envs.snake.bitboard import Board
 from envs.snake.env import Snake
 
@@ -34,7 +34,7 @@ def test_every_snake_is_a_body_on_the_board(rows, cols):
         body = [(int(row), int(col)) for row, col in ranked]
         food = divmod(int(state.food), board.stride)
         assert food not in body
-        rebuilt = rules.from_body(board, body, food, int(state.heading), keep_order=True)
+        rebuilt = positions.from_body(board, body, food, int(state.heading), keep_order=True)
         jax.tree.map(np.testing.assert_array_equal, rebuilt, state)
 
 

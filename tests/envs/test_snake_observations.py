@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from envs.snake import positions
 from envs.snake import rules as fast_rules
 from envs.snake.bitboard import Board
 from envs.snake.env import Snake
@@ -142,7 +143,7 @@ def test_from_body_is_the_state_of_that_body():
     board, rng = Board(6, 7), random.Random(0)
     order = jax.jit(lambda state: fast_rules.order(board, state))
     for game in [random_game(6, 7, oracle.CLASSIC, rng) for _ in range(4)]:
-        state = fast_rules.from_body(board, game.body, game.food, game.heading, keep_order=True)
+        state = positions.from_body(board, game.body, game.food, game.heading, keep_order=True)
         alone = jax.tree.map(lambda x: x[0], stack_states([game]))
         jax.tree.map(np.testing.assert_array_equal, state, alone)
         np.testing.assert_array_equal(order(state), oracle.order(game))
@@ -153,7 +154,7 @@ def test_from_body_is_the_state_of_that_body():
 )
 def test_from_body_refuses_what_is_no_snake(body):
     with pytest.raises(ValueError, match="body cell"):
-        fast_rules.from_body(Board(4, 4), body, None, 0)
+        positions.from_body(Board(4, 4), body, None, 0)
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from envs.snake import rules as fast_rules
+from envs.snake import positions
 from envs.snake.bitboard import Board
 from envs.snake.env import Params, Snake
 from envs.snake.rewards import Rewards
@@ -175,7 +175,7 @@ def test_next_food_is_uniform_over_what_the_fed_snake_leaves_free(picture):
     game = oracle.parse(picture, oracle.DOWN)
     game.heading = next(h for h in range(4) if oracle.neighbours(game.head)[h] == game.food)
     env, board = Snake(game.rows, game.cols, actions="absolute"), Board(game.rows, game.cols)
-    state = fast_rules.from_body(board, game.body, game.food, game.heading)
+    state = positions.from_body(board, game.body, game.food, game.heading)
     key = jax.random.key(len(game.body))
     chances, _ = jax.vmap(env.chances)(jax.random.split(key, 20_000))
     after, *_ = jax.jit(jax.vmap(env.transition, in_axes=(0, None, None, None)))(

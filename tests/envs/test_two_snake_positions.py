@@ -55,7 +55,7 @@ def look(state: rules.State, turns: jax.Array, moving: jax.Array):
     """What both see and would do by script, and one step of both: leaves `[N, ...]`."""
 
     def of_one(view):
-        scene = Scene(BOARD, view, views.survey(BOARD, view), 10)
+        scene = Scene(BOARD, view, views.regions(BOARD, view), 10)
         chase = opponents.greedy(BOARD, view)
         return features(scene), chase, opponents.defensive(BOARD, view, chase)
 
@@ -216,7 +216,7 @@ def test_what_is_known_of_a_start_is_what_a_search_finds(cols):
     game = Duel(4, cols, bodies, [RIGHT, LEFT], None)
     state = rules.from_bodies(board, (bodies[0], bodies[1]), (RIGHT, LEFT), None)
     for player in (0, 1):
-        known = views.first_survey(board, views.view(state, player))
+        known = views.initial_regions(board, views.view(state, player))
         share = float(known.mine) / len(game.empty())
         assert share == pytest.approx(oracle.territory(game, player))
         free = oracle.free_for(game, player)

@@ -1,35 +1,91 @@
-"""What is compiled, and with which options."""
+"""What every program promises: numbers that may be traced, no flag without an effect."""
+
+import dataclasses
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from train import programs
+from tests.bench import flags, traced_numbers
+from tests.train import tiny
+from train.host import command
+from train.host.config import field_of, numbers, with_field
+from train.host.errors import UsageError
+from train.host.program import find
+
+NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a prior's
+    ("snake", "a2c", "env.grown_share"),
+    ("two_snake", "curriculum", "curriculum.greedy.share"),
+    ("allo", "allo", "agent.learning_rate"),
+    ("durotaxis", "linear", "env.weights.distance"),
+]
 
 
-def product(axes: int):
-    """A matrix product in a scan, under so many `vmap`s that its result has so many axes."""
-
-    def body(carry: jax.Array, _):
-        return jnp.matmul(carry, carry), None
-
-    function = lambda x: jax.lax.scan(body, x, length=2)[0]
-    for _ in range(axes - 2):
-        function = jax.vmap(function)
-    return jax.jit(function)
+@pytest.mark.parametrize(("name", "preset", "field"), NUMBERS)
+def test_numbers_may_be_traced(name, preset, field):
+    program = find(name, "a test")
+    config = flags.small(program.presets[preset])
+    assert field in numbers(config)
+    assert traced_numbers.traces(program, config, field)
 
 
-@pytest.mark.parametrize(("axes", "is_special"), [(2, False), (6, False), (7, True)])
-def test_products_of_many_axes_are_compiled_without_the_kernels_that_crash(axes, is_special):
-    x = jnp.asarray(np.random.default_rng(0).normal(size=(2,) * (axes - 2) + (3, 3)), jnp.float32)
-    traced = product(axes).trace(x)
-    options = programs.compiler_options(traced.jaxpr.jaxpr)
-    assert bool(options) == (is_special and jax.default_backend() == "cpu")
-    result = traced.lower().compile(options)(x)
-    square = np.asarray(x) @ np.asarray(x)
-    np.testing.assert_allclose(result, square @ square, rtol=1e-3, atol=1e-3)
+def test_members_of_a_sweep_are_what_each_run_is_alone():
+    """Two learning rates and two seeds under `vmap`, beside four runs of one."""
+    config = tiny.PRESETS["plain"]
+
+    def trained(rate: Any, key: jax.Array):
+        training = tiny.make_training(with_field(config, "agent.learning_rate", rate))
+        state, _ = jax.lax.scan(
+            lambda state, _: training.update(state), training.init(key), length=3
+        )
+        return state.agent.params
+
+    rates, keys = jnp.array([0.01, 0.3]), jax.random.split(jax.random.key(0), 2)
+    together = jax.jit(jax.vmap(jax.vmap(trained, in_axes=(None, 0)), in_axes=(0, None)))
+    found = together(rates, keys)
+    for i, rate in enumerate((0.01, 0.3)):
+        for j, key in enumerate(keys):
+            alone = jax.jit(partial(trained, rate))(key)
+            chosen = jax.tree.map(lambda x, i=i, j=j: x[i, j], found)
+            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), chosen, alone)
 
 
-def test_a_program_without_products_needs_no_options():
-    assert programs.compiler_options(jax.jit(jnp.sin).trace(1.0).jaxpr.jaxpr) == {}
+FLAGS = [
+    ("snake", "dqn", "agent.value_low", "agent.categorical"),
+    ("snake", "pqn", "agent.epsilon_updates", "explore_share"),
+    ("two_snake", "greedy", "rivals.pool_size", "no stage has a rival"),
+    ("allo", "allo", "agent.batch_size", "agent.expectation sampled"),
+    ("durotaxis", "linear", "env.ranges.linear_slope", "env.ground random"),
+    ("vector_field", "vector_field", "bayesian.policy.kind", "policies say it"),
+]
+
+
+@pytest.mark.parametrize(("name", "preset", "field", "reason"), FLAGS)
+def test_a_flag_without_effect_is_refused_with_its_reason(name, preset, field, reason):
+    program = find(name, "a test")
+    default = program.presets[preset]
+    hints = dict(flags.leaves(default))
+    (value, *_) = flags.others(field, hints[field], field_of(default, field))
+    with pytest.raises(UsageError, match=reason) as refused:
+        command.refuse_idle(program, with_field(default, field, value), default)
+    assert f"--{field.replace('_', '-')} has no effect" in str(refused.value)
+    command.refuse_idle(program, default, default)
+
+
+def test_every_preset_has_a_line_that_says_what_it_is():
+    for name in (*flags.PROGRAMS, "goals"):
+        program = find(name, "a test")
+        assert program.summaries.keys() == program.presets.keys()
+        assert all(line.endswith(".") for line in program.summaries.values())
+
+
+def test_fields_that_are_idle_or_static_exist():
+    for name in flags.PROGRAMS:
+        program = find(name, "a test")
+        for config in program.presets.values():
+            for field in (*program.idle(config), *program.static):
+                field_of(config, field)
+            assert dataclasses.is_dataclass(config)

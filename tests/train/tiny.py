@@ -1,6 +1,6 @@
 """A training of a few milliseconds that uses all a run must keep: replay, memory, keys, counters.
 
-Run as a program it is an entry point like any other: `python -m tests.train.tiny [PRESET] ...`.
+It is a program as one has it in a file of one's own: `python -m tests.train.tiny [PRESET] ...`.
 """
 
 import sys
@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import evaluate, loop
+from jaxrl import checks, evaluate, loop
 from jaxrl.types import Agent, PyTree, where_tree
-from train import command, scores, settings
+from train.host import command, scores, settings
+from train.host.program import Program
 
 NUM_ENVS, NUM_STEPS = 3, 5
 PER_UPDATE = NUM_ENVS * NUM_STEPS
@@ -105,8 +106,7 @@ def make_agent(config: AgentConfig) -> Agent:
 
 
 def make_training(config: Config) -> settings.Training:
-    if config.agent.learning_rate < 0:
-        raise ValueError(f"learning_rate must be positive; got {config.agent.learning_rate}")
+    checks.number("learning_rate", config.agent.learning_rate, least=0.0)
     agent = make_agent(config.agent)
     tiny_loop = loop.make_loop(Walk(), (), agent, loop.Config(NUM_ENVS, NUM_STEPS))
     games = config.run.evaluation_games
@@ -125,7 +125,8 @@ PRESETS = {
     "slow": Config(agent=AgentConfig(burn=1_000_000)),
     "endless": Config(agent=AgentConfig(burn=2_000_000_000)),
 }
+PROGRAM = Program(name="tiny", presets=PRESETS, training=make_training, module="tests.train.tiny")
 
 
 if __name__ == "__main__":
-    sys.exit(command.main("tiny", PRESETS, make_training))
+    sys.exit(command.main(PROGRAM))

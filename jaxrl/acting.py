@@ -1,0 +1,73 @@
+"""Acting: one step of N environments side by side, for training and for evaluation alike."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.types import Agent, Environment, PyTree, Transition, fresh_memory, where_tree
+
+
+class EpisodeTotals(NamedTuple):
+    """Sums over the running episode of each environment."""
+
+    reward: jax.Array  # [N] float32
+    length: jax.Array  # [N] int32
+
+
+class World(NamedTuple):
+    """N environments in the middle of their episodes, and what an agent remembers of each."""
+
+    obs: PyTree  # [N, ...] what each environment shows now
+    env: PyTree  # [N, ...]
+    memory: PyTree  # [N, ...]
+    episode: EpisodeTotals
+    key: jax.Array
+
+
+def reset(
+    env: Environment, env_params: PyTree, agent: Agent, num_envs: int, key: jax.Array
+) -> tuple[PyTree, PyTree, PyTree, EpisodeTotals]:
+    """`obs`, `env`, `memory` and `episode` of a `World` at the start. Consumes `key`."""
+    obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
+        jax.random.split(key, num_envs), env_params
+    )
+    episode = EpisodeTotals(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32))
+    return obs, env_state, fresh_memory(agent, num_envs), episode
+
+
+def step(
+    env: Environment, env_params: PyTree, agent: Agent, agent_state: PyTree, world: World
+) -> tuple[World, tuple[Transition, dict[str, jax.Array]]]:
+    """One step of all N environments, and what the episodes that end with it amount to.
+
+    Where an episode ended, the world after it has fresh memory and sums of 0.
+    """
+    num_envs = world.episode.length.shape[0]
+    key, act_key, env_key = jax.random.split(world.key, 3)
+    action, memory, extras = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))(
+        agent_state, world.memory, world.obs, jax.random.split(act_key, num_envs)
+    )
+    obs, env_state, reward, terminated, truncated, info = jax.vmap(
+        env.step, in_axes=(0, 0, 0, None)
+    )(jax.random.split(env_key, num_envs), world.env, action, env_params)
+    reward = jnp.asarray(reward, jnp.float32)
+    earned = info.get("components", reward)  # [N, K], or [N]
+    transition = Transition(
+        world.obs, action, earned, info["final_observation"], terminated, truncated, extras
+    )
+    done = terminated | truncated
+    episode = EpisodeTotals(world.episode.reward + reward, world.episode.length + 1)
+    ended: dict[str, Any] = {
+        "return": episode.reward,
+        "length": episode.length,
+        **info.get("outcome", {}),
+    }
+    after = World(
+        obs=obs,
+        env=env_state,
+        memory=where_tree(done, fresh_memory(agent, num_envs), memory),
+        episode=where_tree(done, jax.tree.map(jnp.zeros_like, episode), episode),
+        key=key,
+    )
+    return after, (transition, ended)

@@ -1,0 +1,1 @@
+"""Latent dynamics: vector fields, filters, Fisher information, experiment design."""

@@ -1,0 +1,90 @@
+"""Scores of a learned latent model: forecasts of observations, and the field itself.
+
+Letters: N forecasts, K steps ahead, n channels, d latent dimensions.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import linalg
+
+RIDGE = 1e-6
+
+
+def k_step_r2(prediction: jax.Array, truth: jax.Array) -> jax.Array:
+    """R² of forecasts for each number of steps ahead, `[K]`, a mean over channels.
+
+    1 - Σ (y - ŷ)² / (Σ (y - ȳ)² + 1e-6) for each channel, sums over the N forecasts, ȳ the mean of
+    the N truths: 1 is perfect, 0 as good as their mean. Both are `[N, K, n]`.
+
+    Raises ValueError for arrays of different or other shapes.
+    """
+    if prediction.shape != truth.shape or prediction.ndim != 3:
+        raise ValueError(
+            f"prediction and truth have shapes {prediction.shape} and {truth.shape}, expected one "
+            "shape [N, K, n]: give N forecasts of K steps"
+        )
+    error = jnp.sum((truth - prediction) ** 2, axis=0)
+    spread = jnp.sum((truth - jnp.mean(truth, axis=0, keepdims=True)) ** 2, axis=0)
+    return jnp.mean(1 - error / (spread + 1e-6), axis=-1)
+
+
+def forecasts(
+    step: Callable[[jax.Array, jax.Array], jax.Array],
+    shown: Callable[[jax.Array], jax.Array],
+    states: jax.Array,
+    actions: jax.Array,
+    steps: int,
+) -> jax.Array:
+    """Expected observations now and up to K = `steps` steps later: `[T, K + 1, n]`.
+
+    Args:
+      step: `(z [d], u [m]) -> z [d]`, the expected next state.
+      shown: `z [K + 1, d] -> [K + 1, n]`, the expected observation.
+      states: `[T, d]`, estimated from the observations until then.
+      actions: `[T, m]`, taken in them; zeros after the last.
+      steps: K.
+    """
+    padded = jnp.concatenate([actions, jnp.zeros((steps, actions.shape[1]))])
+    place = jnp.arange(len(states))[:, None] + jnp.arange(steps)[None]
+
+    def imagine(z: jax.Array, actions: jax.Array) -> jax.Array:
+        def move(z: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
+            after = step(z, u)
+            return after, after
+
+        return shown(jnp.concatenate([z[None], jax.lax.scan(move, z, actions)[1]]))
+
+    return jax.vmap(imagine)(states, padded[place])
+
+
+def affine_alignment(
+    matrix: jax.Array, offset: jax.Array, true_matrix: jax.Array, true_offset: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """R `[d, d]` and t `[d]`: the learned latent state R z + t is observed as the true state z.
+
+    A latent space is identifiable up to such a map at best. With C, b learned and C', b' true, each
+    `[n, d]` and `[n]`, least squares give R = (CᵀC + 1e-6 I)⁻¹ Cᵀ C' and t = (…)⁻¹ Cᵀ (b' - b).
+    """
+    times = lambda a, b: jnp.matmul(a, b, precision="highest")
+    gram = times(matrix.T, matrix) + RIDGE * jnp.eye(matrix.shape[1])
+    back = times(linalg.inverse(gram), matrix.T)  # [d, n]
+    return times(back, true_matrix), times(back, true_offset - offset)
+
+
+def aligned_velocity(
+    velocity: Callable[[jax.Array], jax.Array], turn: jax.Array, shift: jax.Array
+) -> Callable[[jax.Array], jax.Array]:
+    """The learned field in the true coordinates: z -> R⁻¹ f(R z + t), `[..., d] -> [..., d]`.
+
+    `turn` and `shift` are R and t of `affine_alignment`.
+    """
+    back = linalg.inverse(turn)
+
+    def aligned(z: jax.Array) -> jax.Array:
+        there = jnp.matmul(z, turn.T) + shift.reshape((1,) * (z.ndim - 1) + (-1,))
+        return jnp.matmul(velocity(there), back.T)
+
+    return aligned

@@ -1,0 +1,99 @@
+"""Radial basis functions on a regular grid: Gaussian bumps that cover a box of latent states.
+
+Axes: d latent dimensions, C centres.
+"""
+
+import math
+from functools import reduce
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl import checks
+
+
+@struct.dataclass
+class Grid:
+    """The centres of the bumps. Raises ValueError for fewer than two per axis and sizes of 0.
+
+    The grid must exceed the reachable states: beyond it every feature is 0, and so is a field made
+    of them, whatever its weights.
+    """
+
+    per_axis: int = struct.field(pytree_node=False, default=15)
+    """Centres along each axis, at least 2."""
+    dims: int = struct.field(pytree_node=False, default=2)
+    """d."""
+    half_width: float = 2.5
+    """Centres span the box from minus to plus this, in units of the state."""
+    overlap: float = 1.2
+    """Standard deviation of a bump, in units of the spacing between centres."""
+
+    def __post_init__(self) -> None:
+        checks.number("per_axis", self.per_axis, least=2)
+        checks.number("dims", self.dims, least=1)
+        checks.number("half_width", self.half_width, above=0)
+        checks.number("overlap", self.overlap, above=0)
+
+    @property
+    def num_features(self) -> int:
+        """C, `per_axis` to the power d."""
+        return self.per_axis**self.dims
+
+    @property
+    def spacing(self) -> float:
+        """Between neighbouring centres, in units of the state."""
+        return 2 * self.half_width / (self.per_axis - 1)
+
+    @property
+    def width(self) -> float:
+        """Standard deviation of a bump, in units of the state."""
+        return self.overlap * self.spacing
+
+    def axis(self) -> jax.Array:
+        """The coordinates of the centres along one axis, `[per_axis]`."""
+        return jnp.linspace(-1.0, 1.0, self.per_axis) * self.half_width
+
+    def centres(self) -> jax.Array:
+        """`[C, d]`; the last axis runs fastest."""
+        axes = jnp.meshgrid(*self.dims * (self.axis(),), indexing="ij")
+        return jnp.stack(axes, axis=-1).reshape(-1, self.dims)
+
+
+def features(grid: Grid, z: jax.Array) -> jax.Array:
+    """exp(-|z - c|² / 2w²) of every centre c with w = `grid.width`: `[..., C]` from `[..., d]`.
+
+    A Gaussian bump is the product of one along each axis, so this takes d · `per_axis`
+    exponentials and not C. Raises ValueError if the last axis of `z` is not d.
+    """
+    if z.ndim < 1 or z.shape[-1] != grid.dims:
+        raise ValueError(
+            f"states have shape {z.shape}, expected [..., {grid.dims}]: the grid has "
+            f"{grid.dims} dimensions"
+        )
+    axis = grid.axis().reshape((1,) * z.ndim + (-1,))
+    bumps = jnp.exp(-0.5 * jnp.square((z[..., None] - axis) / grid.width))  # [..., d, per_axis]
+    outer = lambda a, b: (a[..., :, None] * b[..., None, :]).reshape(
+        *z.shape[:-1], math.prod((a.shape[-1], b.shape[-1]))
+    )
+    return reduce(outer, (bumps[..., i, :] for i in range(grid.dims)))
+
+
+def combined(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
+    """`features(grid, z) @ weights`: `[..., k]` from weights `[C, k]` and states `[..., d]`.
+
+    A bump is a product of one factor per axis, so the weights are summed one axis at a time and the
+    C features, which would take most of the time, are never computed.
+    """
+    points = z.reshape(-1, grid.dims).T  # [d, N]
+    distance = (points[:, None] - grid.axis()[None, :, None]) / grid.width
+    bumps = jnp.exp(-0.5 * distance**2)  # [d, per_axis, N]
+    # The first axis of the grid is summed by a matrix product, with the points in columns, which
+    # is the layout that both directions of differentiation like best.
+    table = weights.reshape(grid.per_axis, -1).T  # [per_axis^(d-1) k, per_axis]
+    left = jnp.matmul(table, bumps[0])
+    for axis in range(1, grid.dims):
+        left = left.reshape(grid.per_axis, -1, points.shape[1])
+        left = jnp.sum(left * bumps[axis][:, None], axis=0)
+    return left.reshape(weights.shape[1], -1).T.reshape(*z.shape[:-1], weights.shape[1])

@@ -1,0 +1,272 @@
+"""Stimulation policies: experiment design that chooses inputs to learn an unknown field quickly.
+
+Without a model: no input, random inputs, or random inputs that are held (`hold`). With the model
+learned so far: the input that leads to the largest predictive variance (`myopic`), or the plan
+whose observations have the largest expected information about the parameters (`planned`).
+
+Axes: d latent dimensions, m inputs, H steps of a plan, N candidates, p parameters.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl import checks, planning
+from jaxrl.due import when
+from jaxrl.dynamics import fisher
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.types import PyTree
+
+Kind = Literal["hold", "myopic", "planned"]
+Objective = Literal["d_optimal", "a_optimal", "disagreement"]
+
+
+@struct.dataclass
+class Config:
+    """How inputs are chosen."""
+
+    kind: Kind = struct.field(pytree_node=False, default="planned")
+    """Random inputs, the input of largest predictive variance, or the most informative plan."""
+    hold_steps: int = 1
+    """hold: steps for which a random input stays."""
+    at_edge: bool = False
+    """hold: in a random direction to the edge of the box, not uniform inside."""
+    strength: float = 1.0
+    """hold: share of the largest input; 0 for none."""
+    lookahead: int = struct.field(pytree_node=False, default=5)
+    """myopic: steps for which each candidate is imagined to be held."""
+    objective: Objective = struct.field(pytree_node=False, default="d_optimal")
+    """planned: D-optimality (decrease of the log-determinant of the parameters' covariance),
+    A-optimality (of its trace), or the predictive variance of the field along the path."""
+    propagate: bool = struct.field(pytree_node=False, default=False)
+    """planned: include the effect of the parameters on later states, observed with noise."""
+    every: int = struct.field(pytree_node=False, default=2)
+    """planned: steps between two states whose information is counted."""
+    replan_steps: int = 5
+    """planned: steps taken of a plan before the next one is made."""
+    action_cost: float = 0.0
+    """myopic, planned: price of the squared input, per step."""
+    planner: planning.Config = planning.Config(initial_std=1.0, colour=2.5)
+    """planned: the search."""
+
+
+class PredictiveModel(NamedTuple):
+    """What a policy needs of a model: predicted states, and how informative they would be."""
+
+    step: Callable[[jax.Array, jax.Array], jax.Array]
+    """`(z [d], u [m]) -> z [d]`, the expected next state."""
+    design: Callable[[jax.Array], jax.Array]
+    """`z [d] -> [p]` or `[d, p]`: derivative of the next state by the parameters; one row if each
+    output has parameters of its own but the same regressors."""
+    root: jax.Array
+    """S `[p, p]`: S Sᵀ is the covariance of the parameters, in units of the next state's noise."""
+    relative_noise: jax.Array
+    """Variance with which a next state is observed, in the same units: 1 if exactly."""
+    observation_information: Callable[[jax.Array], jax.Array]
+    """`z [d] -> [d, d]`: information of one observation, M = HᵀR⁻¹H, in those units."""
+    predictive_variance: Callable[[jax.Array], jax.Array]
+    """`z [d] ->` predictive variance of the field there, in any unit."""
+
+
+ModelOf = Callable[[PyTree], PredictiveModel]
+
+
+class Known(NamedTuple):
+    """The known numbers of an experiment."""
+
+    dt: jax.Array  # time of a step
+    low: jax.Array  # [m] smallest inputs
+    high: jax.Array  # [m] largest inputs
+    numbers: PyTree  # parameters of the known functions
+    reach: jax.Array | float = jnp.inf  # walls: no component of the state is ever larger
+
+
+class Stimulus(NamedTuple):
+    """The state of a policy."""
+
+    held: jax.Array  # [m]
+    steps_left: jax.Array  # int32; of the input held, or of the plan in use
+    actions: jax.Array  # [H, m] the plan in use
+    plan: planning.Plan
+
+
+class Extras(NamedTuple):
+    """What an agent with such a policy keeps of each step, beside the transition."""
+
+    belief: Belief  # of the state that was acted in
+    invalid_plans: jax.Array  # int32; plans tried so far whose cost was not finite
+
+
+class Policy(NamedTuple):
+    """`init() -> Stimulus`; `act(knowledge, z [d], stimulus, key) -> (action [m], stimulus)`."""
+
+    init: Callable[[], Stimulus]
+    act: Callable[[PyTree, jax.Array, Stimulus, jax.Array], tuple[jax.Array, Stimulus]]
+
+
+def make(config: Config, model_of: ModelOf, low: jax.Array, high: jax.Array) -> Policy:
+    """A policy for inputs between `low` and `high` `[m]`.
+
+    `model_of(knowledge)` must take every traced value from `knowledge`.
+
+    Raises:
+      ValueError: sizes that do not fit together, before anything is compiled.
+    """
+    check_config(config)
+
+    def init() -> Stimulus:
+        nothing = jnp.zeros_like(low)
+        plan = planning.first_plan(config.planner, low, high)
+        return Stimulus(nothing, jnp.zeros((), jnp.int32), jnp.zeros_like(plan.mean), plan)
+
+    def hold(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
+        del knowledge, z
+        due = stimulus.steps_left <= 0
+        fresh = random_input(config, key, low, high)
+        held = jnp.where(due, fresh, stimulus.held)
+        left = jnp.where(due, config.hold_steps, stimulus.steps_left) - 1
+        return held, stimulus._replace(held=held, steps_left=left)
+
+    def myopic(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
+        del key
+        return least_known(config, model_of(knowledge), z, low, high), stimulus
+
+    def planned(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
+        def search(operands):
+            config, knowledge, z, plan, low, high, key = operands
+            search_key, later_key = jax.random.split(key)
+            cost = partial(plan_cost, config, model_of(knowledge), z)
+            best, _, plan = planning.icem(cost, config.planner, plan, low, high, search_key)
+            return best, planning.advanced(plan, config.replan_steps - 1, low, high, later_key)
+
+        due = stimulus.steps_left <= 0
+        operands = (config, knowledge, z, stimulus.plan, low, high, key)
+        actions, plan = when(due, search, operands, (stimulus.actions, stimulus.plan))
+        left = jnp.where(due, config.replan_steps, stimulus.steps_left) - 1
+        after = Stimulus(stimulus.held, left, jnp.roll(actions, -1, axis=0), plan)
+        return actions[0], after
+
+    return Policy(init, {"hold": hold, "myopic": myopic, "planned": planned}[config.kind])
+
+
+def random_input(config: Config, key: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+    """Uniform in the box, or in a random direction to its edge; `[m]`."""
+    inside_key, edge_key = jax.random.split(key)
+    inside = jax.random.uniform(inside_key, low.shape, minval=-1.0)
+    direction = jax.random.normal(edge_key, low.shape)
+    at_edge = direction / jnp.max(jnp.abs(direction))
+    unit = config.strength * jnp.where(config.at_edge, at_edge, inside)
+    return (low + high) / 2 + unit * (high - low) / 2
+
+
+def least_known(
+    config: Config, model: PredictiveModel, z: jax.Array, low: jax.Array, high: jax.Array
+) -> jax.Array:
+    """The candidate `[m]` that, held for `lookahead` steps, leads to the largest variance."""
+    centre, half = (low + high)[None] / 2, (high - low)[None] / 2
+    candidates = centre + directions(len(low)) * half  # [N, m]
+
+    def end(u: jax.Array) -> jax.Array:
+        after = z
+        for _ in range(config.lookahead):  # a loop of so few small steps costs more than they do
+            after = model.step(after, u)
+        return after
+
+    ends = jax.vmap(end)(candidates)  # [N, d]
+    price = config.action_cost * config.lookahead * jnp.sum(candidates**2, axis=1)
+    return candidates[jnp.argmax(jax.vmap(model.predictive_variance)(ends) - price)]
+
+
+def directions(num_inputs: int) -> jax.Array:
+    """Zero, and sixteen directions to the edge of the unit box and half as far: `[33, m]`."""
+    if num_inputs == 1:
+        return jnp.linspace(-1.0, 1.0, 17)[:, None]  # the half-way ones are among them
+    if num_inputs == 2:
+        angle = jnp.arange(16) * (2 * jnp.pi / 16)
+        rays = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+    else:
+        rays = jax.random.normal(jax.random.key(0), (16, num_inputs))
+    rays = rays / jnp.max(jnp.abs(rays), axis=1, keepdims=True)
+    return jnp.concatenate([jnp.zeros((1, num_inputs)), rays, rays / 2])
+
+
+def plan_cost(config: Config, model: PredictiveModel, z: jax.Array, plans: jax.Array) -> jax.Array:
+    """Cost `[N]` of plans `[N, H, m]` from state `z [d]`: action cost minus information."""
+    gain = jax.vmap(partial(information, config, model), in_axes=(0, None))(plans, z)
+    return config.action_cost * jnp.sum(plans**2, axis=(1, 2)) - gain
+
+
+def path(model: PredictiveModel, z: jax.Array, actions: jax.Array) -> jax.Array:
+    """The states `[H + 1, d]` that are expected, from `z`, with the actions `[H, m]`."""
+
+    def step(z: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
+        after = model.step(z, u)
+        return after, after
+
+    _, later = jax.lax.scan(step, z, actions)
+    return jnp.concatenate([z[None], later])
+
+
+def information(
+    config: Config, model: PredictiveModel, actions: jax.Array, z: jax.Array
+) -> jax.Array:
+    """Expected information of the plan `actions` `[H, m]` from `z` `[d]`; a scalar, at least 0."""
+    states = path(model, z, actions)
+    if config.objective == "disagreement":
+        return jnp.sum(jax.vmap(model.predictive_variance)(states[1:]))
+    if config.propagate:
+        return information_of_later_states(config, model, actions, states)
+    counted = states[config.every :: config.every]  # the first state is the same for all plans
+    design = jax.vmap(model.design)(counted)
+    gram = fisher.kernel(design, model.root)
+    outputs = len(z) if design.ndim == 2 else 1
+    if config.objective == "d_optimal":
+        return fisher.d_gain(gram, 1 / model.relative_noise, outputs)
+    squared = fisher.squared_kernel(design, model.root)
+    return fisher.a_gain(gram, squared, 1 / model.relative_noise, outputs)
+
+
+def information_of_later_states(
+    config: Config, model: PredictiveModel, actions: jax.Array, states: jax.Array
+) -> jax.Array:
+    """The same for noisy observations of `states` `[H + 1, d]` that depend on the parameters."""
+    before, after = states[:-1], states[1:]
+    design = jax.vmap(model.design)(before)
+    transitions = jax.vmap(jax.jacfwd(model.step))(before, actions)  # [H, d, d]
+    moved = fisher.propagated(transitions, 1.0)  # the design holds the time step
+    observed = jax.vmap(model.observation_information)(after)
+    seen = fisher.seen(fisher.kernel(design, model.root), moved, observed)
+    if config.objective == "d_optimal":
+        return fisher.d_gain(seen)
+    squared = fisher.squared_kernel(design, model.root)
+    return fisher.a_gain(seen, fisher.seen(squared, moved, observed))
+
+
+def check_config(config: Config) -> None:
+    """Raises ValueError for unknown names and out-of-range or inconsistent settings."""
+    for name, known in (("kind", Kind), ("objective", Objective)):
+        if getattr(config, name) not in get_args(known):
+            raise ValueError(
+                f"policy {name} {getattr(config, name)!r} is unknown: use one of "
+                f"{', '.join(get_args(known))}"
+            )
+    planning.check_config(config.planner)
+    horizon = config.planner.horizon
+    steps = ("hold_steps", "lookahead", "every", "replan_steps")
+    checks.fields("policy ", config, *steps, least=1)
+    checks.fields("policy ", config, "strength", "action_cost", least=0.0)
+    if config.kind != "planned":
+        return
+    if isinstance(config.replan_steps, int) and config.replan_steps > horizon:
+        raise ValueError(
+            f"policy replan_steps is {config.replan_steps}, expected at most the planned "
+            f"horizon={horizon}: plan further ahead or more often"
+        )
+    if config.every > horizon:
+        raise ValueError(
+            f"policy every is {config.every}, expected at most the planned horizon={horizon}"
+        )

@@ -1,0 +1,61 @@
+"""Minibatches of n-step transitions from a ring of `jaxrl.replay`."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import replay, returns
+from jaxrl.types import PyTree, Transition
+
+
+class Batch(NamedTuple):
+    """Minibatches `[M, B, ...]` ready for a loss, or one of them `[B, ...]`."""
+
+    obs: Any
+    action: jax.Array  # int32
+    return_: jax.Array  # rewards of the next n steps, discounted and summed
+    discount: jax.Array  # of the value of `next_obs`; 0 where the episode terminated
+    next_obs: Any  # the true successor n steps on, or where the episode ended before
+    weight: jax.Array | None = None  # of each error in the loss; None: all 1
+
+
+def example(obs: PyTree) -> Transition:
+    """One transition to make a replay for, of an agent whose `act` returns no extras."""
+    no = jnp.zeros((), bool)
+    return Transition(obs, jnp.zeros((), jnp.int32), jnp.zeros(()), obs, no, no, ())
+
+
+def sample(
+    ring: replay.Replay,
+    key: jax.Array,
+    num_batches: int,
+    batch_size: int,
+    n_step: int,
+    discount: float | jax.Array,
+) -> Batch:
+    """M = `num_batches` uniform minibatches, `[M, B, ...]`, in one gather. Consumes `key`."""
+    # What follows the end of an episode may be drawn: n-step returns pass it over.
+    indices = replay.draw(ring, key, num_batches * batch_size, n_step, cross_episodes=True)
+    batch = gather(ring, indices.row[0], indices.env, n_step, discount)
+    return jax.tree.map(lambda x: x.reshape(num_batches, batch_size, *x.shape[1:]), batch)
+
+
+def gather(
+    ring: replay.Replay,
+    row: jax.Array,
+    env: jax.Array,
+    n_step: int,
+    discount: float | jax.Array,
+) -> Batch:
+    """The transitions that start at `row [B]`, `env [B]` and last n steps: `[B, ...]`."""
+    data = ring.data
+    rows = (row[None] + jnp.arange(n_step)[:, None]) % replay.ring_shape(ring)[0]  # [n, B]
+    reward, terminated, truncated = replay.take(
+        (data.reward, data.terminated, data.truncated), rows, env
+    )
+    steps = returns.n_step(reward, terminated, truncated, discount)
+    obs, action = replay.take((data.obs, data.action), row, env)
+    last_row = jnp.take_along_axis(rows, steps.last[None], axis=0)[0]
+    next_obs = replay.take(data.next_obs, last_row, env)
+    return Batch(obs, action, steps.return_, steps.discount, next_obs)

@@ -1,0 +1,1 @@
+"""Eigenvectors of graph Laplacians, learned from pairs of states; options and potentials."""

@@ -1,0 +1,167 @@
+"""Pairs of states of trajectories: their offsets, probabilities and expected counts.
+
+Trajectories are arrays `[T, N]`: T consecutive transitions of N environments; `done`
+ends a trajectory, and so does the last row. A pair begins at any transition, all equally likely,
+and ends k transitions later in the same trajectory, 1 <= k <= n with n transitions left:
+p(k | n) = (1-g) g^(k-1) / (1 - g^n) at discount g; always 1 at g = 0, uniform at g = 1
+(Gomez, Bowling & Machado 2024, whose pairs are these).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+CELLS = 2**20  # of the table into which pairs are counted, at most, unless S × S is larger
+COPIES = 256  # of that table, at most
+
+
+def remaining(done: jax.Array) -> jax.Array:
+    """Transitions left in the trajectory, this one included: int32 `[T, N]` from bool `[T, N]`."""
+
+    def step(later, done):
+        left = jnp.where(done, 1, later + 1)
+        return left, left
+
+    return jax.lax.scan(step, jnp.zeros(done.shape[1:], jnp.int32), done, reverse=True)[1]
+
+
+def geometric(key: jax.Array, remaining: jax.Array, discount: float | jax.Array) -> jax.Array:
+    """Offsets k, int32 `[B]`, each from p(k | n) with n = `remaining` int32 `[B]` >= 1.
+
+    Consumes `key`. `discount` is a number from 0 to 1, which may be traced.
+    """
+    return quantile(jax.random.uniform(key, remaining.shape), remaining, discount)
+
+
+def quantile(uniform: jax.Array, n: jax.Array, discount: float | jax.Array) -> jax.Array:
+    """The inverse of the distribution function: the offset k, int32 `[B]`, at `uniform` in [0, 1].
+
+    k = 1 + floor(log(1 - (1 - g^n) U) / log g), kept within 1..n whatever rounding does.
+    """
+    log = _log(discount)
+    share = -jnp.expm1(n * log) * uniform  # (1 - g^n) U, also where g^n is close to 1
+    steps = jnp.floor(jnp.log1p(-share) / log)  # infinite if share rounds to 1
+    return 1 + jnp.clip(steps, 0, n - 1).astype(jnp.int32)
+
+
+def offset_law(n: jax.Array, k: jax.Array, discount: float | jax.Array) -> jax.Array:
+    """p(k | n), float32, elementwise for integers of one shape; 0 outside 1 <= k <= n."""
+    log = _log(discount)
+    inside = (k >= 1) & (k <= n)
+    first = jnp.expm1(log) / jnp.expm1(jnp.maximum(n, 1) * log)  # p(1 | n)
+    return jnp.where(inside, first * jnp.exp(jnp.maximum(k - 1, 0) * log), 0.0)
+
+
+def count(
+    state: jax.Array,
+    next_state: jax.Array,
+    done: jax.Array,
+    discount: float | jax.Array,
+    num_states: int,
+) -> jax.Array:
+    """How often each pair is expected when every transition of a rollout begins one: `[S, S]`.
+
+    Cell (s, s') is Σ p(k | n) over all pairs of times in one trajectory that begin at s and end at
+    s'; the sum is T N. Rounding stays below 1e-5 of a cell, since the sums are spread over copies
+    of the table and over the steps of a scan. States must be in 0..S-1.
+
+    Args:
+      state: int32 `[T, N]`, before each transition.
+      next_state: int32 `[T, N]`, its true successor, never a reset state.
+      done: bool `[T, N]`, whether the transition ended its trajectory.
+      discount: g, 0 to 1.
+      num_states: S.
+
+    Raises ValueError if the three arrays differ in shape or are not `[T, N]`.
+    """
+    _check_rollout(state, next_state, done)
+    (length, num_envs), left = state.shape, remaining(done)
+    time = jnp.arange(length)[:, None]  # [T, 1]
+    cells = num_states * num_states
+    copies = min(max(CELLS // cells, 1), COPIES, num_envs)
+    copy = cells * (jnp.arange(num_envs) % copies)[None]  # [1, N] where each one's copy begins
+
+    def add(total, shift):
+        # Times t and t + shift modulo T: over all shifts up to T/2 every pair of times occurs once,
+        # which halves the work of all offsets of all starts.
+        forward = time + shift < length
+        others = [jnp.roll(x, -shift, axis=0) for x in (state, next_state, left)]
+        first = jnp.where(forward, state, others[0])
+        last = jnp.where(forward, others[1], next_state)
+        n = jnp.where(forward, left, others[2])
+        k = jnp.where(forward, shift, length - shift) + 1
+        twice = (2 * shift == length) & ~forward  # this pair has been counted already
+        weight = jnp.where(twice, 0.0, offset_law(n, jnp.broadcast_to(k, n.shape), discount))
+        table = jnp.zeros(copies * cells).at[copy + first * num_states + last].add(weight)
+        return total + table.reshape(copies, cells).sum(axis=0), None
+
+    total, _ = jax.lax.scan(add, jnp.zeros(cells), jnp.arange(length // 2 + 1))
+    return total.reshape(num_states, num_states)
+
+
+class Walk(NamedTuple):
+    """Counts of trajectories on S states, from which a Markov chain can be estimated."""
+
+    steps: jax.Array  # int32 [S, S] transitions from s to s'
+    begins: jax.Array  # int32 [S, T] visits to s with 1..T transitions left
+
+
+def no_walk(num_states: int, length: int) -> Walk:
+    """Nothing seen yet, of trajectories of at most `length` transitions."""
+    empty = lambda size: jnp.zeros((num_states, size), jnp.int32)
+    return Walk(empty(num_states), empty(length))
+
+
+def record(walk: Walk, state: jax.Array, next_state: jax.Array, done: jax.Array) -> Walk:
+    """Adds a rollout, all `[T, N]` as for `count`; T must not exceed the length of `no_walk`."""
+    length = walk.begins.shape[1]
+    if state.shape[0] > length:
+        raise ValueError(
+            f"a rollout has {state.shape[0]} steps, the walk was made for {length}: "
+            "begin with no_walk of that length"
+        )
+    left = remaining(done)
+    add = lambda table, column: (
+        table.reshape(-1).at[(state * table.shape[1] + column).reshape(-1)].add(1)
+    ).reshape(table.shape)
+    return Walk(add(walk.steps, next_state), add(walk.begins, left - 1))
+
+
+def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
+    """The distribution of pairs, M `[S, S]` with sum 1, of the maximum-likelihood chain of `walk`.
+
+    Pairs start as recorded, with as many transitions left, and continue by the recorded transition
+    frequencies. This has much less variance than `count`, which uses recorded pairs of times only.
+    Valid if the length of trajectories does not depend on their path: ended by a time limit, not by
+    a goal. A state without recorded transitions is taken to be absorbing.
+    """
+    num_states, length = walk.begins.shape
+    visits = walk.steps.sum(axis=1, keepdims=True)
+    stay = jnp.eye(num_states)
+    chain = jnp.where(visits > 0, walk.steps / jnp.maximum(visits, 1), stay)
+    n, k = (x + 1 for x in jnp.meshgrid(*2 * (jnp.arange(length),), indexing="ij"))
+    law = offset_law(n, k, discount)
+    begins = jnp.matmul(walk.begins.astype(jnp.float32), law, precision="highest")  # [S, K]
+
+    def add_nearer(pairs: jax.Array, begin: jax.Array) -> tuple[jax.Array, None]:
+        return jnp.matmul(pairs + jnp.diag(begin), chain, precision="highest"), None
+
+    pairs, _ = jax.lax.scan(add_nearer, jnp.zeros_like(chain), begins.T[::-1])  # Horner's rule
+    return pairs / pairs.sum()
+
+
+def _log(discount: float | jax.Array) -> jax.Array:
+    """log g within bounds at which float32 shows what 0 and 1 mean, and no quotient is 0/0.
+
+    exp(-120) is 0, so that only k = 1 is left; at -1e-12 every formula here is the uniform law.
+    """
+    return jnp.clip(jnp.log(jnp.asarray(discount, jnp.float32)), -120.0, -1e-12)
+
+
+def _check_rollout(state: jax.Array, next_state: jax.Array, done: jax.Array) -> None:
+    if not state.shape == next_state.shape == done.shape or state.ndim != 2:
+        raise ValueError(
+            f"state, next_state and done have shapes {state.shape}, {next_state.shape} and "
+            f"{done.shape}, expected one shape [T, N]: give the rows of one rollout"
+        )

@@ -1,0 +1,383 @@
+"""PPO: its loss against hand calculations, and its values and policies against closed forms."""
+
+from dataclasses import replace
+from typing import Any
+
+import chex
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxrl import acting, evaluate, loop
+from jaxrl.agents import ppo
+from jaxrl.distributions import Categorical
+from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
+from jaxrl.types import Transition
+from tests.jaxrl import toy_environments as toy
+
+DISCOUNT = 0.8
+NETWORK: Any = ActorCritic(MLP((8,), activation="tanh"), num_actions=3)
+
+
+def make_train(env, network, config, num_updates, num_envs=32, num_steps=8, env_params=()):
+    made = loop.make_loop(
+        env, env_params, ppo.make(network, config), loop.Config(num_envs, num_steps)
+    )
+    chunk = loop.make_chunk(made.update, num_updates)
+    return lambda key: chunk(made.init(key))
+
+
+def batch_of(key, size, network=NETWORK, features=5):
+    keys = jax.random.split(key, 6)
+    obs = jax.random.normal(keys[0], (size, features))
+    params = network.init(keys[1], obs[0])
+    action = jax.random.randint(keys[2], (size,), 0, 3)
+    old = network.apply(params, obs)[0].log_prob(action)
+    batch = ppo.Batch(
+        obs=obs,
+        action=action,
+        log_prob=old + 0.3 * jax.random.normal(keys[3], (size,)),
+        advantage=3.0 * jax.random.normal(keys[4], (size,)) + 1.0,
+        target=jax.random.normal(keys[5], (size,)),
+    )
+    return params, batch
+
+
+@pytest.mark.parametrize("env", toy.DISCRETE, ids=lambda env: type(env).__name__)
+def test_value_and_policy_reach_the_closed_form(env, key):
+    config = ppo.Config(learning_rate=1e-2, discount=DISCOUNT, anneal_updates=150.0)
+    network: Any = ActorCritic(MLP((16,)), env.num_actions)
+    state, _ = jax.jit(make_train(env, network, config, 150))(key)
+    policy, value = network.apply(state.agent.params, env.observations())
+    best = env.optimal_q(DISCOUNT)
+    np.testing.assert_allclose(value, env.optimal_value(DISCOUNT), atol=0.08)
+    is_best = best >= best.max(axis=-1, keepdims=True) - 1e-6
+    chosen = np.where(is_best, jax.nn.softmax(policy.logits), 0.0).sum(axis=-1)
+    assert np.all(chosen > 0.97)
+
+
+def test_continuous_actions_find_their_targets(key):
+    env = toy.TargetAction()
+    config = ppo.Config(learning_rate=5e-3, anneal_updates=250.0, entropy_weight=0.0)
+    network = GaussianActorCritic(MLP((16,)), MLP((16,)), env.action_size)
+    state, _ = jax.jit(make_train(env, network, config, 250))(key)
+    policy, _ = network.apply(state.agent.params, env.observations())
+    np.testing.assert_allclose(policy.mean, env.optimal_action(), atol=0.1)
+    assert np.all(np.asarray(policy.scale) < 0.5)  # it started at 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiled_with_care")
+def test_cartpole_is_solved_by_most_seeds():
+    env, params = gymnax.make("CartPole-v1")
+    updates = 400
+    config = ppo.Config(
+        learning_rate=1e-3,
+        anneal_updates=float(updates),
+        discount=0.98,
+        gae_lambda=0.8,
+        entropy_weight=0.0,
+        epochs=20,
+        minibatches=1,
+    )
+    network = ActorCritic(MLP((64, 64), activation="tanh"), env.num_actions)
+    train = make_train(env, network, config, updates, num_envs=8, num_steps=32, env_params=params)
+
+    def score(key):
+        train_key, play_key = jax.random.split(key)
+        state, _ = train(train_key)
+        greedy = ppo.make(network, config, greedy=True)
+        return evaluate.evaluate(env, params, greedy, state.agent, play_key, 32, 1, 501)
+
+    episodes = jax.jit(jax.vmap(score))(jax.random.split(jax.random.key(1), 3))
+    assert np.all(np.asarray(episodes.complete))
+    scores = np.asarray(episodes.return_).mean(axis=(1, 2))
+    assert np.median(scores) >= 475  # now and then a seed gets worse again at the end
+
+
+def test_loss_equals_a_calculation_in_numpy(key):
+    params, batch = batch_of(key, 16)
+    config = ppo.Config(clip=0.2, value_weight=0.7, entropy_weight=0.3)
+    policy, value = NETWORK.apply(params, batch.obs)
+    logits, value = np.asarray(policy.logits, np.float64), np.asarray(value, np.float64)
+    prob = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    advantage = np.asarray(batch.advantage, np.float64)
+    advantage = (advantage - advantage.mean()) / advantage.std()
+    policy_loss = value_loss = entropy = 0.0
+    for i in range(16):
+        ratio = prob[i, batch.action[i]] / np.exp(np.float64(batch.log_prob[i]))
+        clipped = min(max(ratio, 0.8), 1.2)
+        policy_loss -= min(ratio * advantage[i], clipped * advantage[i]) / 16
+        value_loss += 0.5 * (value[i] - batch.target[i]) ** 2 / 16
+        entropy -= sum(p * np.log(p) for p in prob[i]) / 16
+    total, metrics = ppo.loss(NETWORK, params, batch, config)
+    np.testing.assert_allclose(metrics["policy_loss"], policy_loss, rtol=1e-4)
+    np.testing.assert_allclose(metrics["value_loss"], value_loss, rtol=1e-4)
+    np.testing.assert_allclose(metrics["entropy"], entropy, rtol=1e-4)
+    expected = policy_loss + 0.7 * value_loss - 0.3 * entropy
+    np.testing.assert_allclose(total, expected, rtol=1e-4)
+
+
+def test_entropy_and_value_are_in_the_gradient(key):
+    params, batch = batch_of(key, 16)
+
+    def gradient(value_weight, entropy_weight):
+        config = ppo.Config(value_weight=value_weight, entropy_weight=entropy_weight)
+        return jax.grad(lambda p: ppo.loss(NETWORK, p, batch, config)[0])(params)
+
+    def difference(a, b):
+        return jax.tree.map(jnp.subtract, a, b)
+
+    only_policy = gradient(0.0, 0.0)
+    entropy_of = lambda p: jnp.mean(NETWORK.apply(p, batch.obs)[0].entropy())
+    value_of = lambda p: jnp.mean(0.5 * (NETWORK.apply(p, batch.obs)[1] - batch.target) ** 2)
+    from_entropy = jax.tree.map(jnp.negative, jax.grad(entropy_of)(params))
+    chex.assert_trees_all_close(
+        difference(gradient(0.0, 1.0), only_policy), from_entropy, atol=1e-5
+    )
+    chex.assert_trees_all_close(
+        difference(gradient(1.0, 0.0), only_policy), jax.grad(value_of)(params), atol=1e-5
+    )
+    assert optax.tree.norm(from_entropy) > 1e-3
+
+
+def test_clipped_objective_table():
+    ratio = jnp.array([0.5, 1.0, 1.5, 0.5, 1.0, 1.5])
+    advantage = jnp.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+    expected = [0.5, 1.0, 1.2, -0.8, -1.0, -1.5]
+    np.testing.assert_allclose(ppo.clipped_objective(ratio, advantage, 0.2), expected, rtol=1e-6)
+
+
+def test_advantages_are_standardised_within_each_minibatch(key):
+    params, batch = batch_of(key, 8)
+    shifted = batch._replace(advantage=100.0 * batch.advantage + 7.0)
+    expected, _ = ppo.loss(NETWORK, params, batch, ppo.Config())
+    np.testing.assert_allclose(
+        ppo.loss(NETWORK, params, shifted, ppo.Config())[0], expected, rtol=1e-4
+    )
+
+
+def rollout_of(agent, state, key, steps=6, envs=4, env: Any = None):
+    env = env or toy.ActionReward()
+    made = loop.make_loop(env, (), agent, loop.Config(envs, steps))
+    _, (rollout, _) = jax.lax.scan(
+        lambda world, _: acting.step(env, (), agent, state, world),
+        loop.world_of(made.init(key)),
+        length=steps,
+    )
+    return rollout
+
+
+def test_target_kl_skips_the_rest_of_an_update():
+    network = ActorCritic(MLP((8,)), 2)
+
+    @jax.jit
+    def learn(config):
+        keys = jax.random.split(jax.random.key(0), 3)
+        agent = ppo.make(network, config)
+        state = agent.init(keys[0], jnp.ones(1))
+        return agent.update(state, rollout_of(agent, state, keys[1]), keys[2])
+
+    config = ppo.Config(learning_rate=0.3, minibatches=3, epochs=4, entropy_weight=0.0)
+    stopped, metrics = learn(replace(config, target_kl=1e-4))
+    once, _ = learn(replace(config, target_kl=-1.0))  # stops behind the first minibatch
+    free, free_metrics = learn(config)
+    adam = lambda state: state.opt_state[1].count
+    assert metrics["stopped"] == 1.0
+    assert free_metrics["stopped"] == 0.0
+    assert adam(once) == 1
+    assert 1 <= adam(stopped) < adam(free) == 12
+
+
+def test_learning_rate_and_entropy_weight_fall_to_zero(key):
+    network = ActorCritic(MLP((8,)), 2)
+    agent = ppo.make(network, ppo.Config(learning_rate=0.1, anneal_updates=4.0, minibatches=2))
+    init_key, *keys = jax.random.split(key, 6)
+    state = agent.init(init_key, jnp.ones(1))
+    rates = []
+
+    @jax.jit
+    def learn(state, key):
+        rollout_key, update_key = jax.random.split(key)
+        return agent.update(state, rollout_of(agent, state, rollout_key), update_key)
+
+    for update_key in keys:
+        before = state.params
+        state, metrics = learn(state, update_key)
+        rates.append(float(metrics["learning_rate"]))
+    np.testing.assert_allclose(rates, [0.1, 0.075, 0.05, 0.025, 0.0], atol=1e-7)
+    chex.assert_trees_all_equal(before, state.params)
+
+
+def test_the_horizon_grows_by_one_factor_per_update():
+    """From 10 steps to 100 within four updates; each learns as if its discount were a constant."""
+
+    @jax.jit
+    def value_loss(config, updates):
+        keys = jax.random.split(jax.random.key(0), 3)
+        agent = ppo.make(ActorCritic(MLP((8,)), 2), config)
+        state = agent.init(keys[0], jnp.ones(1))._replace(updates=updates)
+        rollout = rollout_of(agent, state, keys[1], env=toy.TruncatedStream())
+        return agent.update(state, rollout, keys[2])[1]["value_loss"]
+
+    config = ppo.Config(minibatches=1, epochs=1)
+    grown = replace(config, discount=0.9, final_discount=0.99, anneal_updates=4.0)
+    for updates, horizon in [(0, 10.0), (2, 1000.0**0.5), (4, 100.0), (9, 100.0)]:
+        found = float(value_loss(grown, updates))
+        constant, shorter = (
+            float(value_loss(replace(config, discount=1 - x / horizon), updates)) for x in (1, 2)
+        )
+        assert found == pytest.approx(constant, rel=1e-4)
+        assert found != pytest.approx(shorter, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"minibatches": 0}, "ppo minibatches is 0, expected a number at least 1"),
+        ({"clip": 0.0}, "ppo clip is 0.0, expected a number above 0.0"),
+        (
+            {"gae_lambda": 1.1},
+            "ppo gae_lambda is 1.1, expected a number at least 0.0 and at most 1",
+        ),
+        ({"final_discount": 1.0}, "ppo final_discount is 1.0, .* below 1.0"),
+        ({"entropy_weight": -0.1}, "ppo entropy_weight is -0.1, expected a number at least 0.0"),
+    ],
+)
+def test_numbers_that_nothing_can_be_learned_with_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        ppo.make(ActorCritic(MLP((8,)), 2), ppo.Config(**wrong))
+
+
+def test_minibatches_must_divide_the_rollout(key):
+    agent = ppo.make(ActorCritic(MLP((8,)), 2), ppo.Config(minibatches=7))
+    state = agent.init(key, jnp.ones(1))
+    with pytest.raises(ValueError, match="24 transitions cannot be split into 7"):
+        agent.update(state, rollout_of(agent, state, jax.random.key(1)), jax.random.key(2))
+
+
+def test_truncated_steps_bootstrap_from_the_true_successor():
+    """Two steps, one environment: what the target is made of, by hand."""
+
+    class Table:
+        """V(obs) = obs, and a policy that does not care."""
+
+        def apply(self, params, obs):
+            return Categorical(jnp.zeros((*obs.shape[:-1], 2))), obs[..., 0]
+
+    rollout = Transition(
+        obs=jnp.array([[[1.0]], [[2.0]]]),
+        action=jnp.zeros((2, 1), jnp.int32),
+        reward=jnp.array([[10.0], [20.0]]),
+        next_obs=jnp.array([[[5.0]], [[7.0]]]),  # 5 followed truly; 2 came after the reset
+        terminated=jnp.array([[False], [False]]),
+        truncated=jnp.array([[True], [False]]),
+        extras=ppo.Extras(jnp.zeros((2, 1)), jnp.array([[1.0], [2.0]])),
+    )
+    config = ppo.Config(discount=0.5, gae_lambda=0.9, minibatches=1)
+    batch = ppo.make_batch(Table(), None, rollout, config)  # pyright: ignore
+    np.testing.assert_allclose(batch.target, [10 + 0.5 * 5, 20 + 0.5 * 7])
+
+
+class Parts:
+    """Three values of an observation of three numbers, and a policy that does not care."""
+
+    def apply(self, params, obs):
+        return Categorical(jnp.zeros((*obs.shape[:-1], 2))), params * obs
+
+
+def rollout_in_parts(steps: int = 6, num_envs: int = 4) -> Transition:
+    """Rewards in three components, with endings of both kinds."""
+    rng = np.random.default_rng(0)
+    normal = lambda: jnp.asarray(rng.normal(size=(steps, num_envs, 3)), jnp.float32)
+    ended = rng.random((2, steps, num_envs)) < 0.2
+    obs = normal()
+    return Transition(
+        obs=obs,
+        action=jnp.zeros((steps, num_envs), jnp.int32),
+        reward=normal(),
+        next_obs=jnp.concatenate([obs[1:], normal()[:1]]),
+        terminated=jnp.asarray(ended[0]),
+        truncated=jnp.asarray(ended[1] & ~ended[0]),
+        extras=ppo.Extras(jnp.zeros((steps, num_envs)), obs),
+    )
+
+
+@pytest.mark.parametrize("weights", [None, (0.5, 0.0, 2.0)])
+def test_components_are_learned_one_by_one_and_add_up(weights):
+    """Each as if it were all of the reward; the policy follows their weighted sum."""
+    network: Any = Parts()
+    config = ppo.Config(discount=0.9, gae_lambda=0.8, minibatches=1, component_weights=weights)
+    rollout, one = rollout_in_parts(), jnp.ones(())
+    found = ppo.make_batch(network, one, rollout, config)
+    assert found.target.shape == (24, 3)
+    advantage = 0
+    for k in range(3):
+
+        class Part:
+            def apply(self, params, obs, k=k):
+                return Parts().apply(params, obs)[0], params * obs[..., k]
+
+        alone = rollout._replace(
+            reward=rollout.reward[..., k],
+            extras=rollout.extras._replace(value=rollout.extras.value[..., k]),
+        )
+        part: Any = Part()
+        batch = ppo.make_batch(part, one, alone, config)
+        np.testing.assert_allclose(found.target[:, k], batch.target, rtol=1e-4, atol=1e-5)
+        advantage += (weights or (1.0,) * 3)[k] * batch.advantage
+    np.testing.assert_allclose(found.advantage, advantage, rtol=1e-4, atol=1e-5)
+    _, metrics = ppo.loss(network, 0.5 * one, found, config)
+    error = 0.5 * (0.5 * np.asarray(found.obs) - np.asarray(found.target)) ** 2
+    expected = (error * np.array(weights or (1.0,) * 3)).sum(axis=1).mean()
+    np.testing.assert_allclose(metrics["value_loss"], expected, rtol=1e-4)
+
+
+def test_one_value_of_all_components_learns_their_sum():
+    class Sum:
+        def apply(self, params, obs):
+            return Parts().apply(params, obs)[0], obs.sum(axis=-1)
+
+    network: Any = Sum()
+    config = ppo.Config(minibatches=1)
+    rollout = rollout_in_parts()
+    rollout = rollout._replace(extras=rollout.extras._replace(value=rollout.obs.sum(axis=-1)))
+    one = jnp.ones(())
+    found = ppo.make_batch(network, one, rollout, config)
+    expected = ppo.make_batch(
+        network, one, rollout._replace(reward=rollout.reward.sum(axis=-1)), config
+    )
+    chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_weights_for_other_components_are_refused():
+    network: Any = Parts()
+    config = ppo.Config(minibatches=1, component_weights=(1.0, 2.0))
+    with pytest.raises(ValueError, match="2 component_weights for 3 components of the reward: gi"):
+        ppo.make_batch(network, jnp.ones(()), rollout_in_parts(), config)
+
+
+def test_learning_rates_vmap_in_one_trace(key):
+    env = toy.ActionReward()
+    traces = chex.assert_max_traces(n=1)
+
+    @jax.jit
+    @traces
+    def sweep(rates, keys):
+        def train(rate, key):
+            network = ActorCritic(MLP((8,)), 2)
+            config = ppo.Config(learning_rate=rate)
+            return make_train(env, network, config, 5)(key)[0].agent.params
+
+        return jax.vmap(train)(rates, keys)
+
+    rates = jnp.array([0.0, 1e-3, 1e-2])
+    same = jax.vmap(lambda _: key)(rates)
+    params = sweep(rates, same)
+    sweep(2 * rates, jax.random.split(jax.random.key(1), 3))
+    kernels = jax.tree.leaves(params)[-1]
+    assert not np.allclose(kernels[0], kernels[1])
+    assert not np.allclose(kernels[1], kernels[2])

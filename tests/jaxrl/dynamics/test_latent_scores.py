@@ -1,0 +1,46 @@
+"""Scores of a learned latent model: formulas in loops, and a model that is known to be right."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl.dynamics import latent_scores
+
+
+def test_r2_channel_by_channel():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(30, 3, 4)) + 5
+    prediction = truth + rng.normal(scale=0.5, size=truth.shape)
+    prediction[:, 2] = truth[:, 2].mean(axis=0)
+    expected = []
+    for k in range(3):
+        shares = []
+        for c in range(4):
+            y, guess = truth[:, k, c], prediction[:, k, c]
+            shares.append(1 - sum((y - guess) ** 2) / (sum((y - y.mean()) ** 2) + 1e-6))
+        expected.append(np.mean(shares))
+    found = latent_scores.k_step_r2(jnp.asarray(prediction), jnp.asarray(truth))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert abs(float(found[2])) < 1e-4
+    with pytest.raises(ValueError, match="expected one shape"):
+        latent_scores.k_step_r2(jnp.zeros((2, 3, 4)), jnp.zeros((2, 3, 1)))
+
+
+def test_a_field_in_other_coordinates_is_brought_back():
+    """Learned z' = R z + t shows the same, and moves as R times the true velocity."""
+    rng = np.random.default_rng(1)
+    turn, shift = rng.normal(size=(2, 2)), rng.normal(size=2)
+    matrix, offset = rng.normal(size=(10, 2)), rng.normal(size=10)
+    true_matrix, true_offset = matrix @ turn, offset + matrix @ shift
+    found = latent_scores.affine_alignment(
+        *(jnp.asarray(x, jnp.float32) for x in (matrix, offset, true_matrix, true_offset))
+    )
+    np.testing.assert_allclose(found[0], turn, atol=1e-4)
+    np.testing.assert_allclose(found[1], shift, atol=1e-4)
+    true = lambda z: np.stack([np.sin(z[..., 1]), z[..., 0] ** 2], axis=-1)
+    learned = lambda z: jnp.asarray(
+        true((np.asarray(z) - shift) @ np.linalg.inv(turn).T) @ turn.T, jnp.float32
+    )
+    z = rng.normal(size=(4, 3, 2))
+    aligned = latent_scores.aligned_velocity(learned, *found)
+    np.testing.assert_allclose(aligned(jnp.asarray(z, jnp.float32)), true(z), rtol=1e-3, atol=1e-3)

@@ -1,0 +1,41 @@
+"""Bumps on a grid, against the formula of one centre at a time."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl.dynamics import rbf
+
+
+@pytest.mark.parametrize("grid", [rbf.Grid(5, 1, 1.5), rbf.Grid(4, 2, 2.0, 0.8), rbf.Grid(3, 3)])
+def test_features_are_gaussian_bumps(grid):
+    axis = np.linspace(-grid.half_width, grid.half_width, grid.per_axis)
+    centres = np.stack(np.meshgrid(*grid.dims * [axis], indexing="ij"), axis=-1).reshape(
+        -1, grid.dims
+    )
+    np.testing.assert_allclose(grid.centres(), centres, atol=1e-6)
+    z = np.random.default_rng(0).normal(size=(2, 7, grid.dims))
+    width = grid.overlap * (axis[1] - axis[0])
+    square = np.sum((z[..., None, :] - centres) ** 2, axis=-1)
+    found = jax.jit(rbf.features)(grid, z.astype(np.float32))
+    assert found.shape == (2, 7, grid.num_features)
+    np.testing.assert_allclose(found, np.exp(-square / (2 * width**2)), atol=1e-5)
+
+
+def test_what_makes_no_grid_is_refused():
+    with pytest.raises(ValueError, match="per_axis is 1"):
+        rbf.Grid(per_axis=1)
+    with pytest.raises(ValueError, match="overlap is 0"):
+        rbf.Grid(overlap=0.0)
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        rbf.features(rbf.Grid(), jnp.zeros(3))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_a_combination_is_the_features_times_the_weights(dims):
+    grid = rbf.Grid(per_axis=4, dims=dims)
+    weights = jax.random.normal(jax.random.key(0), (grid.num_features, 2))
+    z = jax.random.uniform(jax.random.key(1), (3, 5, dims), minval=-3.0, maxval=3.0)
+    expected = np.asarray(rbf.features(grid, z), float) @ np.asarray(weights, float)
+    np.testing.assert_allclose(rbf.combined(grid, weights, z), expected, rtol=1e-4, atol=1e-5)

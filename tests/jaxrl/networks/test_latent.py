@@ -1,0 +1,242 @@
+"""The sequence VAE and its parts against plain NumPy and SciPy."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxrl.dynamics import rbf, sequence_elbo
+from jaxrl.dynamics.rbf import Grid
+from jaxrl.dynamics.sequence_elbo import Config
+from jaxrl.networks.decoder import Decoder
+from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
+from jaxrl.networks.latent import SequenceVAE, Window
+from jaxrl.networks.recognition import GRURecognition, MLPRecognition
+
+T, CHANNELS, ACTIONS = 5, 4, 3
+Y: Any = np.random.default_rng(0).poisson(3.0, (T, CHANNELS)).astype(np.float32)
+BEFORE: Any = np.random.default_rng(1).normal(size=(T, ACTIONS)).astype(np.float32)
+WINDOW = Window(Y, BEFORE, jnp.ones(T, bool))
+MODEL = SequenceVAE(
+    GRURecognition(2, hidden=6, features=(4,), counts=True, y_scale=2.0),
+    RBFField(Grid(per_axis=5)),
+    ActionEffect(2, "linear"),
+    Decoder(2, CHANNELS, "loglinear", "poisson", bin_width=0.5),
+)
+GAUSSIAN = replace(
+    MODEL,
+    recognition=MLPRecognition(2),
+    effect=ActionEffect(2, "mlp"),
+    decoder=Decoder(2, CHANNELS, variance=0.2),
+    members=3,
+    process_variance=0.7,
+)
+
+
+@partial(jax.jit, static_argnums=0)
+def new(model, key):
+    return model.init(key, ACTIONS)
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    """Of `GAUSSIAN`, at the start."""
+    return new(GAUSSIAN, jax.random.key(1))
+
+
+@pytest.fixture(scope="module")
+def params():
+    """Of `MODEL`, away from the zeros that some parameters start with."""
+    leaves, tree = jax.tree.flatten(new(MODEL, jax.random.key(0)))
+    rng = np.random.default_rng(2)
+    return tree.unflatten([x + 0.2 * rng.normal(size=x.shape).astype(np.float32) for x in leaves])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def filter_by_hand(params, y, before):
+    """A gated recurrent unit and its readout, a time after another: mean, variance `[T, d]`."""
+    p = jax.tree.map(np.asarray, params["recognition"]["params"])
+    dense = lambda layer, x: x @ layer["kernel"] + layer["bias"]
+    heads = p["readout"]
+    relu = lambda torso, x: np.maximum(dense(heads[torso]["Dense_0"], x), 0)
+    h, rows = np.zeros(6), []
+    for t in range(len(y)):
+        x = dense(p["incoming"], np.concatenate([np.log1p(y[t] / 2.0), before[t]]))
+        own = h @ p["recurrent"]
+        reset, update = sigmoid(x[:6] + own[:6]), sigmoid(x[6:12] + own[6:12])
+        candidate = np.tanh(x[12:] + reset * (own[12:] + p["bias"]))
+        h = (1 - update) * candidate + update * h
+        raw = dense(heads["variance"], relu("variance_torso", h))
+        rows.append((dense(heads["mean"], relu("mean_torso", h)), np.logaddexp(raw, 0) + 1e-6))
+    return (np.stack(column) for column in zip(*rows, strict=True))
+
+
+def test_the_filter_step_by_step_and_all_at_once(params):
+    """Alike, also after padding, which the filter does not remember; and only the past counts."""
+    mean, variance = filter_by_hand(params, WINDOW.y, WINDOW.before)
+    encode = jax.jit(MODEL.encode)
+    end, belief = encode(params, MODEL.initial(), WINDOW)
+    np.testing.assert_allclose(belief.mean, mean, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(belief.variance, variance, rtol=1e-4, atol=1e-5)
+
+    carry, step = MODEL.initial(), jax.jit(MODEL.step)
+    for t in range(T):
+        carry, *now = step(params, carry, WINDOW.y[t], WINDOW.before[t])
+        np.testing.assert_allclose(now, [mean[t], variance[t]], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(carry, end, rtol=1e-5, atol=1e-6)
+
+    later = partial(jnp.roll, shift=2, axis=0)
+    padded = Window(later(Y), later(BEFORE), jnp.arange(T) >= 2)
+    _, late = encode(params, MODEL.initial(), padded)
+    np.testing.assert_allclose(late.mean[2:], mean[:-2], rtol=1e-4, atol=1e-5)
+
+
+def test_a_new_model_is_as_unsure_as_it_was_asked_to_be(fresh):
+    carry, belief = jax.jit(GAUSSIAN.encode)(fresh, GAUSSIAN.initial(), WINDOW)
+    assert carry == ()
+    assert belief.mean.shape == (T, 2)
+    np.testing.assert_allclose(belief.variance, np.log1p(np.exp(-3.0)), rtol=1e-4)
+    np.testing.assert_allclose(GAUSSIAN.noise(fresh), 0.7, rtol=1e-5)
+    np.testing.assert_allclose(GAUSSIAN.emission(fresh, jnp.zeros(2))[1], 0.2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_an_rbf_field_is_its_weights_times_the_features(dims, key):
+    grid = Grid(per_axis=4, dims=dims)
+    field: Any = RBFField(grid)
+    z = 2 * jax.random.normal(jax.random.key(1), (3, 6, dims))
+    start = jax.jit(field.init)(key, z)
+    weights = start["params"]["weights"]
+    assert weights.shape == (4**dims, dims)
+    assert float(jnp.std(weights)) < 0.2
+    expected = jnp.matmul(rbf.features(grid, z), weights)
+    np.testing.assert_allclose(jax.jit(field.apply)(start, z), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "field", [LinearField(2), MLPField(2), RBFField(Grid(5))], ids=lambda f: type(f).__name__
+)
+def test_fields_start_small_and_treat_points_alike(field, key):
+    z = jax.random.normal(jax.random.key(1), (3, 6, 2))
+    start = jax.jit(field.init)(key, z[0, 0])
+    apply = jax.jit(field.apply)
+    all_at_once = apply(start, z)
+    np.testing.assert_allclose(all_at_once[1, 2], apply(start, z[1, 2]), rtol=1e-5, atol=1e-6)
+    assert float(jnp.max(jnp.abs(all_at_once))) < 1.0
+
+
+def test_effects_of_actions(key):
+    action = jnp.array([0.5, -2.0, 1.0])
+    assert ActionEffect(3).apply({}, action) is action
+    linear = ActionEffect(2, "linear").init_with_output(key, action)[0]
+    assert linear.shape == (2,)
+    with pytest.raises(ValueError, match="actions have 3 numbers and the latent state 2"):
+        ActionEffect(2).apply({}, action)
+    with pytest.raises(ValueError, match="effect 'cubic' is unknown"):
+        ActionEffect(2, "cubic").apply({}, action)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_is_observed_and_how_likely_it_is(params, fresh):
+    """Poisson counts with an exponential rate, and Gaussian noise, against SciPy."""
+    z: Any = np.random.default_rng(3).normal(size=(T, 2)).astype(np.float32)
+    many: Any = 1e4 * z
+    matrix, offset = (np.asarray(params["decoder"][x]) for x in ("matrix", "offset"))
+    mean, variance = MODEL.emission(params, z)
+    rate = 0.5 * np.exp(z @ matrix.T + offset)
+    np.testing.assert_allclose(mean, rate, rtol=1e-4)
+    np.testing.assert_array_equal(variance, mean)
+    expected = stats.poisson.logpmf(Y, rate).sum(axis=1)
+    np.testing.assert_allclose(MODEL.log_prob(params, z, Y), expected, rtol=1e-4)
+    assert np.isfinite(MODEL.log_prob(params, many, Y)).all()
+
+    decoder = {"matrix": jnp.asarray(matrix), "offset": jnp.asarray(offset)}
+    start = {**fresh, "decoder": decoder}
+    start["noise"] = jnp.arange(CHANNELS) - 1.0
+    spread = np.log1p(np.exp(np.arange(CHANNELS) - 1.0)) + 1e-6
+    mean, variance = GAUSSIAN.emission(start, z)
+    np.testing.assert_allclose(mean, z @ matrix.T + offset, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(variance, np.tile(spread, (T, 1)), rtol=1e-5)
+    expected = stats.norm.logpdf(Y, mean, np.sqrt(spread)).sum(axis=1)
+    np.testing.assert_allclose(GAUSSIAN.log_prob(start, z, Y), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda: replace(MODEL, field=LinearField(3)), r"latent dimensions \[2, 3\]"),
+        (lambda: replace(MODEL, held=("decoders",)), "held"),
+        (lambda: Decoder(2, 5, "identity").init(jax.random.key(0), jnp.zeros(2)), "not 5 channels"),
+        (
+            lambda: Decoder(2, 5, "linear", "poisson").init(jax.random.key(0), jnp.zeros(2)),
+            "choose loglinear or mlp",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(wrong, told):
+    with pytest.raises(ValueError, match=told):
+        wrong()
+
+
+@partial(jax.jit, static_argnums=0)
+def gradients(model, params, window, config):
+    loss = lambda params: model.loss(params, window, model.initial(), jax.random.key(4), config)
+    return jax.value_and_grad(loss, has_aux=True)(params)
+
+
+@jax.jit
+def bound_of_parts(params, config):
+    _, belief = MODEL.encode(params, MODEL.initial(), WINDOW)
+    dynamics = sequence_elbo.Dynamics(
+        partial(MODEL.velocity, params),
+        MODEL.push(params, WINDOW.before)[1:],  # the first action led to the first time
+        MODEL.noise(params),
+    )
+    draws = sequence_elbo.draw(jax.random.key(4), config, T, 2)
+    log_prob = partial(MODEL.log_prob, params)
+    y, _, valid = WINDOW
+    return sequence_elbo.elbo(draws, y, valid, belief, dynamics, log_prob, config)[0]
+
+
+def test_the_loss_is_the_bound_of_what_the_parts_say(params):
+    """With finite gradients for every part; a window of nothing but padding teaches nothing."""
+    config = Config(samples=3, k_steps=2, masking=True)
+    (loss, metrics), slope = gradients(MODEL, params, WINDOW, config)
+    np.testing.assert_allclose(loss, bound_of_parts(params, config), rtol=1e-5)
+    assert all(np.isfinite(x) for x in metrics.values())
+    assert all(np.isfinite(x).all() and np.any(x) for x in jax.tree.leaves(slope))
+
+    empty = WINDOW._replace(valid=jnp.zeros(T, bool))
+    (loss, _), slope = gradients(MODEL, params, empty, config)
+    assert loss == 0
+    assert not any(np.any(x) for x in jax.tree.leaves(slope))
+
+
+def test_further_members_teach_only_their_own_field_and_held_parts_stay(fresh):
+    config = Config(samples=3, k_steps=2, masking=True)
+    (loss, metrics), slope = gradients(GAUSSIAN, fresh, WINDOW, config)
+    first = {**fresh, "field": jax.tree.map(lambda x: x[:1], fresh["field"])}
+    one = replace(GAUSSIAN, members=1, held=("decoder", "process"))
+    (alone, _), slope_alone = gradients(one, first, WINDOW, config)
+    np.testing.assert_allclose(loss, alone + 2 * metrics["members"], rtol=1e-5)
+
+    own = slope.pop("field")
+    slope["field"] = jax.tree.map(lambda x: x[:1], own)
+    for name in one.held:
+        assert any(np.any(x) for x in jax.tree.leaves(slope.pop(name)))
+        assert not any(np.any(x) for x in jax.tree.leaves(slope_alone.pop(name)))
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), slope, slope_alone)
+    assert all(np.any(x[m]) for x in jax.tree.leaves(own) for m in (1, 2))
+
+    z = jnp.ones((4, 2))
+    every = GAUSSIAN.velocities(fresh, z)
+    np.testing.assert_allclose(every[0], GAUSSIAN.velocity(fresh, z), rtol=1e-5, atol=1e-7)
+    assert every.shape == (3, 4, 2)
+    assert float(jnp.max(jnp.std(every, axis=0))) > 0.01

@@ -1,0 +1,98 @@
+"""Evaluation: complete episodes against a plain loop, and statistics against known values."""
+
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxrl import evaluate
+from jaxrl.types import Agent
+from tests.jaxrl import toy_environments as toy
+
+
+def random_agent(num_actions):
+    return Agent(
+        init=lambda key, obs: (),
+        memory=lambda: (),
+        act=lambda state, memory, obs, key: (jax.random.randint(key, (), 0, num_actions), (), ()),
+        update=lambda state, rollout, key: (state, {}),
+    )
+
+
+def test_episodes_equal_those_of_a_plain_loop():
+    env, params = gymnax.make("CartPole-v1")
+    agent = random_agent(2)
+    played = jax.jit(
+        lambda k: evaluate.evaluate(
+            env, params, agent, (), k, num_envs=3, games_per_env=4, max_steps=999
+        )
+    )(jax.random.key(5))
+
+    reset_key, key = jax.random.split(jax.random.key(5))
+    _, states = jax.vmap(env.reset, in_axes=(0, None))(jax.random.split(reset_key, 3), params)
+    games = [[], [], []]
+    lengths = [0, 0, 0]
+    while min(len(g) for g in games) < 4:
+        key, act_key, env_key = jax.random.split(key, 3)
+        actions = [jax.random.randint(k, (), 0, 2) for k in jax.random.split(act_key, 3)]
+        out = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
+            jax.random.split(env_key, 3), states, jnp.stack(actions), params
+        )
+        states = out[1]
+        for n in range(3):
+            lengths[n] += 1
+            if out[3][n] or out[4][n]:
+                games[n].append(lengths[n])
+                lengths[n] = 0
+    np.testing.assert_array_equal(played.length, [g[:4] for g in games])
+    np.testing.assert_allclose(played.return_, [g[:4] for g in games])
+    assert np.all(np.asarray(played.complete))
+    assert np.all(np.asarray(played.terminated))
+
+
+def test_unfinished_games_are_marked():
+    played = evaluate.evaluate(
+        toy.TruncatedStream(length=4), (), random_agent(2), (), jax.random.key(0), 2, 3, max_steps=9
+    )
+    np.testing.assert_array_equal(played.complete, [[True, True, False]] * 2)
+    np.testing.assert_array_equal(played.length, [[4, 4, 0]] * 2)
+    np.testing.assert_array_equal(played.truncated, [[True, True, False]] * 2)
+    assert not np.any(np.asarray(played.terminated))
+
+
+def test_wilson_interval_is_that_of_scipy():
+    for successes, count in [(0, 10), (8, 10), (10, 10), (936, 1000), (1, 3)]:
+        expected = stats.binomtest(successes, count).proportion_ci(method="wilson")
+        got = evaluate.wilson(successes, count)
+        np.testing.assert_allclose(got, (expected.low, expected.high), atol=1e-6)
+
+
+def test_wilson_interval_holds_the_rate_it_is_about():
+    """At 0 and 1 too, where rounding would put an end of it beyond."""
+    for count in range(1, 60):
+        for successes in (0, count // 2, count):
+            low, high = evaluate.wilson(successes, count)
+            assert 0 <= low <= successes / count <= high <= 1
+
+
+def test_summary_of_a_known_sample():
+    values = np.random.default_rng(0).normal(5.0, 2.0, size=400)
+    s = evaluate.summary(values)
+    np.testing.assert_allclose(
+        (s.mean, s.median, s.max), (values.mean(), np.median(values), values.max())
+    )
+    half_width = 1.96 * values.std() / 20  # the central limit theorem's
+    np.testing.assert_allclose((s.mean - s.low, s.high - s.mean), half_width, rtol=0.15)
+
+
+@pytest.mark.parametrize("bad", [(-1, 5), (6, 5), (0, 0)])
+def test_impossible_rates_are_refused(bad):
+    with pytest.raises(ValueError, match="is not a rate"):
+        evaluate.wilson(*bad)
+
+
+def test_one_value_has_no_interval():
+    with pytest.raises(ValueError, match="at least two"):
+        evaluate.summary(np.array([1.0]))

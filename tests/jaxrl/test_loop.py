@@ -1,0 +1,98 @@
+"""The loop: what it gathers and counts, on gymnax's own environments and on toys."""
+
+import chex
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl import loop
+from jaxrl.types import Agent
+from tests.jaxrl import toy_environments as toy
+
+
+def counting_agent(num_actions):
+    """Acts at random, counts its own steps within an episode and returns the whole rollout."""
+
+    def act(state, memory, obs, key):
+        return jax.random.randint(key, (), 0, num_actions), memory + 1, memory
+
+    return Agent(
+        init=lambda key, obs: (),
+        memory=lambda: jnp.zeros((), jnp.int32),
+        act=act,
+        update=lambda state, rollout, key: (state, {"rollout": rollout}),  # pyright: ignore
+    )
+
+
+def run(env, params, num_envs=3, num_steps=70, num_updates=2):
+    made = loop.make_loop(
+        env, params, counting_agent(env.num_actions), loop.Config(num_envs, num_steps)
+    )
+    state, metrics = jax.jit(loop.make_chunk(made.update, num_updates))(
+        made.init(jax.random.key(0))
+    )
+    return state, metrics, metrics.agent["rollout"]
+
+
+def test_gymnax_rollout_is_one_unbroken_story():
+    env, params = gymnax.make("CartPole-v1")
+    params = params.replace(max_steps_in_episode=20)  # so that both endings occur
+    state, metrics, rollout = run(env, params)
+    rollout = jax.tree.map(lambda x: np.asarray(x).reshape(140, 3, *x.shape[3:]), rollout)
+    done = rollout.terminated | rollout.truncated
+    assert rollout.terminated.any()
+    assert rollout.truncated.any()
+    steps, returned, lengths = np.zeros(3, int), [], []
+    for t in range(140):
+        np.testing.assert_array_equal(rollout.extras[t], steps)  # memory begins anew
+        steps = steps + 1
+        for n in range(3):
+            if done[t, n]:
+                returned.append(float(steps[n]))  # CartPole pays 1 a step
+                lengths.append(steps[n])
+                assert np.all(np.abs(rollout.obs[t + 1, n]) <= 0.05) if t < 139 else True
+            elif t < 139:
+                follows = rollout.next_obs[t, n], rollout.obs[t + 1, n]
+                np.testing.assert_allclose(*follows, rtol=1e-6, atol=1e-6)  # compiled twice
+        steps = np.where(done[t], 0, steps)
+    assert np.asarray(metrics.episodes).sum() == len(lengths)
+    assert np.asarray(metrics.finished["length"]).sum() == sum(lengths)
+    np.testing.assert_allclose(np.asarray(metrics.finished["return"]).sum(), sum(returned))
+    assert int(state.updates) == 2
+
+
+def test_terminal_observation_is_never_the_reset_one():
+    _, _, rollout = run(toy.TruncatedClimb(), ())
+    last = np.asarray(rollout.truncated)
+    assert np.all(np.asarray(rollout.next_obs)[last] == [0.0, 1.0])  # the rich place
+    following = np.asarray(rollout.obs)[:, 1:][last[:, :-1]]
+    assert np.all(following == [1.0, 0.0])  # the poor place, where an episode starts
+
+
+def test_same_key_same_run_and_other_key_other_run():
+    env, params = gymnax.make("CartPole-v1")
+    first, second = run(env, params), run(env, params)
+    chex.assert_trees_all_equal(first[2], second[2])
+    made = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
+    states = jax.vmap(made.init)(jax.random.split(jax.random.key(3), 2))
+    _, metrics = jax.vmap(made.update)(states)
+    actions = np.asarray(metrics.agent["rollout"].action)  # pyright: ignore
+    assert np.any(actions[0] != actions[1])
+
+
+def test_chunk_of_two_is_two_chunks_of_one():
+    env, params = gymnax.make("CartPole-v1")
+    made = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
+    both, _ = jax.jit(loop.make_chunk(made.update, 2))(made.init(jax.random.key(0)))
+    one = jax.jit(loop.make_chunk(made.update, 1))
+    chex.assert_trees_all_equal(both, one(one(made.init(jax.random.key(0)))[0])[0])
+
+
+def test_chunk_is_traced_once():
+    env, params = gymnax.make("CartPole-v1")
+    made = loop.make_loop(env, params, counting_agent(2), loop.Config(3, 5))
+    chunk = jax.jit(chex.assert_max_traces(loop.make_chunk(made.update, 2), n=1))
+    state = made.init(jax.random.key(0))
+    for _ in range(3):
+        state, _ = chunk(state)

@@ -1,0 +1,97 @@
+"""The pages agree with the measurements, their links lead somewhere, and nothing is left out."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.bench import tables
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md")))
+PAGE_OF = {  # the page of each program that has presets
+    "snake": "snake",
+    "two_snake": "two_snakes",
+    "durotaxis": "durotaxis",
+    "allo": "allo",
+    "vector_field": "active_dynamics",
+}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+NOT_OURS = ("http://", "https://", "mailto:")
+
+
+def anchors(page: Path) -> set[str]:
+    """Where a page's headings can be linked to: an identifier of their own, or their words."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", FENCED.sub("", page.read_text()), re.MULTILINE):
+        given = re.search(r"\{ *#([\w-]+) *\}", heading)
+        words = re.sub(r"[^\w\s-]", "", heading.lower()).strip()
+        found.add(given[1] if given else re.sub(r"\s+", "-", words))
+    return found
+
+
+def test_tables_agree_with_the_measurements():
+    differing = [str(page.relative_to(ROOT)) for page in tables.differing()]
+    assert not differing, "write them anew: python -m tests.bench.tables"
+
+
+def test_every_table_stands_on_a_page_and_every_mark_is_closed():
+    text = "".join(page.read_text() for page in tables.pages())
+    placed = [name for _, name, _, _ in tables.MARKED.findall(text)]
+    assert sorted(placed) == sorted(tables.TABLES)
+    assert text.count("<!-- table: ") == text.count("<!-- end -->") == len(placed)
+
+
+def test_check_reports_a_page_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "docs" / "page.md"
+    page.write_text("before\n<!-- table: some -->\nold\n<!-- end -->\nafter\n")
+    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.setattr(tables, "TABLES", {"some": lambda: "| new |"})
+    assert tables.main(["--check"]) == 1
+    assert "old" in page.read_text()
+    assert tables.main([]) == 0
+    assert page.read_text() == ("before\n<!-- table: some -->\n\n| new |\n\n<!-- end -->\nafter\n")
+    assert tables.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page: Path):
+    for link in LINK.findall(FENCED.sub("", page.read_text())):
+        if link.startswith(NOT_OURS):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{link} leads nowhere"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{link} names no heading"
+
+
+def test_the_front_page_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize("name", PAGE_OF)
+def test_every_preset_is_explained_on_its_page(name: str):
+    config = importlib.import_module(f"train.{name}.config")
+    page = (DOCS / f"{PAGE_OF[name]}.md").read_text()
+    section = page.partition("\n## Presets\n")[2].partition("\n## ")[0]
+    explained = re.findall(r"^\| `(\w+)`(?: \(default\))? \| \S", section, re.MULTILINE)
+    assert explained == list(config.PRESETS)
+    assert set(config.SUMMARIES) == set(config.PRESETS)
+
+
+def test_every_package_of_the_library_is_in_the_reference():
+    placed = "".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
+    folders = {path.parent for path in (ROOT / "jaxrl").rglob("*.py")}
+    missing = [folder.name for folder in folders if f"modules_{folder.name} -->" not in placed]
+    assert not missing, "give them a page in docs/api, and a table in tests/bench/tables.py"
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
+    assert not [page for page in pages if f" {page}\n" not in navigation]

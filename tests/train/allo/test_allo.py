@@ -1,0 +1,318 @@
+"""`python -m train.allo` from the outside: a small run, what it leaves, and what it refuses."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import chex
+import jax
+import numpy as np
+import pytest
+from PIL import Image
+
+from jaxrl import checkpoint
+from jaxrl.agents import allo as learner
+from tests.train.host import crashes
+from train import evaluate, render
+from train.allo import scores
+from train.allo.config import PRESETS, Config, learning_config, make_network
+from train.allo.program import PROGRAM
+from train.allo.training import make_problem, make_training
+from train.host import command, compiled
+from train.host.records import CHECKPOINTS, read_metrics
+
+SMALL = (
+    "--env.maze=GridMaze-9 --env.transitions=20000 --network.hidden 32 32 --agent.num-features=4 "
+    "--agent.spare-features=2 --agent.optimizer=adam --run.num-seeds=2 --run.total-steps=200 "
+    "--run.chunk-steps=50 --run.checkpoint-every=2"
+)
+PICTURES = ("eigenvectors.png", "similarity.png", "eigenvalues.png", "visits.png")
+TIMES = ("seconds", "steps_per_second", "compile_seconds")
+BLOCKS = "#######\n#..#..#\n#..#..#\n#######"  # two regions of four cells
+allo_command = partial(command.main, PROGRAM)
+
+
+def configured(flags: str) -> Config:
+    return command.parse(PROGRAM, flags.split())[0]
+
+
+def without_times(content: dict) -> dict:
+    return {name: value for name, value in content.items() if name not in TIMES}
+
+
+def read_evaluation(directory: Path) -> dict:
+    return json.loads((directory / "eval.json").read_text())
+
+
+def read_arrays(directory: Path) -> dict[str, np.ndarray]:
+    with np.load(directory / "eigenvectors.npz", allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("allo") / "run"
+    assert allo_command(arguments=[*SMALL.split(), f"--run.directory={directory}"]) == 0
+    return directory
+
+
+# What a run leaves.
+
+
+def test_a_run_leaves_a_record_and_a_score(finished):
+    rows = read_metrics(finished)
+    assert [(row["seed"], row["steps"]) for row in rows] == [
+        (seed, steps) for steps in (50, 100, 150, 200) for seed in (0, 1)
+    ]
+    for row in rows:
+        assert 0 <= row["agent"]["similarity"] <= 1
+        assert len(row["agent"]["cosines"]) == len(row["agent"]["eigenvalues"]) == 4
+    assert rows[0]["agent"]["similarity"] != rows[1]["agent"]["similarity"]
+    content = read_evaluation(finished)
+    assert (content["maze"], content["states"], content["regions"]) == ("GridMaze-9", 13, [13])
+    assert len(content["true_eigenvalues"]) == 4
+    np.testing.assert_allclose(
+        content["published_eigenvalues"], [0, 0.1582, 0.3083, 0.4899], atol=6e-5
+    )
+    assert [row["seed"] for row in content["seeds"]] == [0, 1]
+    for row, last in zip(content["seeds"], rows[-2:], strict=True):
+        assert row["similarity"] > 0.98
+        assert row["ceiling"] > 0.98
+        assert row["collapsed"] == 0
+        for name in ("similarity", "near_similarity", "cosines", "eigenvalues"):
+            np.testing.assert_allclose(row[name], last["agent"][name], atol=1e-5)
+
+
+def test_a_run_leaves_arrays_and_pictures(finished):
+    arrays, content = read_arrays(finished), read_evaluation(finished)
+    shapes = {name: array.shape for name, array in arrays.items()}
+    assert shapes == {
+        "learned": (2, 13, 4),
+        "learned_eigenvalues": (2, 4),
+        "true": (13, 4),
+        "true_eigenvalues": (4,),
+        "cells": (13, 2),
+        "seeds": (2,),
+    }
+    along = [(4, col) for col in range(1, 8)]  # row 4, and column 7 across its end
+    across = [(row, 7) for row in range(1, 8) if row != 4]
+    assert list(map(tuple, arrays["cells"])) == sorted(along + across)
+    np.testing.assert_array_equal(arrays["seeds"], [0, 1])
+    truth = arrays["true"] / np.linalg.norm(arrays["true"], axis=0)
+    for row, learned, values in zip(
+        content["seeds"], arrays["learned"], arrays["learned_eigenvalues"], strict=True
+    ):  # on this maze all states are equally likely, and no eigenvalue is repeated
+        cosines = np.abs(np.sum(truth * learned, axis=0)) / np.linalg.norm(learned, axis=0)
+        np.testing.assert_allclose(cosines, row["cosines"], atol=1e-4)
+        assert row["similarity"] == pytest.approx(cosines.mean(), abs=1e-4)
+        error = np.abs(values - arrays["true_eigenvalues"]).max()
+        assert row["eigenvalue_error"] == pytest.approx(error, abs=1e-5)
+    for name in PICTURES:
+        with Image.open(finished / name) as picture:
+            assert picture.width > 300
+
+
+def test_a_finished_run_is_evaluated_and_drawn_again(finished, capsys):
+    before, arrays = read_evaluation(finished), read_arrays(finished)
+    assert evaluate.main([str(finished)]) == 0
+    again = read_evaluation(finished)
+    assert (again.pop("updates"), again.pop("key")) == (4, 1)
+    assert without_times(again) == without_times(before)
+    for name in (*PICTURES, "eigenvectors.npz"):
+        (finished / name).unlink()
+    assert render.main([str(finished)]) == 0
+    assert all((finished / name).exists() for name in PICTURES)
+    chex.assert_trees_all_equal(read_arrays(finished), arrays)
+    capsys.readouterr()
+    for flag in ("--games=5", "--sampled"):
+        assert evaluate.main([str(finished), flag]) == 2
+        complaint = capsys.readouterr().err
+        assert "plays no games: leave out --games and --sampled" in complaint
+        assert complaint.count("\n") == 1
+
+
+def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
+    """From what a crash after the first of two checkpoints leaves."""
+    interrupted = tmp_path / "run"
+    crashes.after_the_first_checkpoint(finished, interrupted)
+    assert allo_command(arguments=["--resume", str(interrupted)]) == 0
+    chex.assert_trees_all_equal(bits(finished), bits(interrupted))
+    chex.assert_trees_all_equal(read_arrays(finished), read_arrays(interrupted))
+    rows = [list(map(without_times, read_metrics(run))) for run in (finished, interrupted)]
+    assert rows[0] == rows[1]
+
+
+def bits(directory: Path) -> list:
+    """The last state of a run."""
+    config = configured(f"--resume {directory}")
+    beginning = compiled.beginning(make_training(config).init, config.run.seed_array())
+    like = jax.eval_shape(beginning, config.run.seed_array())
+    state = checkpoint.restore(directory / CHECKPOINTS, like)[0]
+    return jax.tree.leaves(state._replace(key=jax.random.key_data(state.key)))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--network.hidden 16", "network.hidden: [32, 32] -> [16]"),
+        ("--env.wind=0.1", "env.wind: 0.0 -> 0.1"),
+        ("--run.total-steps=400", "run.total_steps: 200 -> 400"),  # its cosine ends with it
+    ],
+)
+def test_another_configuration_is_refused_and_shown(finished, flags, message, capsys):
+    assert allo_command(arguments=["--resume", str(finished), *flags.split()]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+
+
+# Every kind of learner.
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_an_update_of_any_preset_keeps_all_shapes(preset):
+    config = configured(f"{preset} --env.maze=GridMaze-9 --env.transitions=1000")
+    training = make_training(config)
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    after, metrics = jax.eval_shape(training.update, state)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+    d = config.agent.num_features
+    assert metrics.agent[training.score].shape == ()
+    assert metrics.agent["cosines"].shape == metrics.agent["eigenvalues"].shape == (d,)
+
+
+def test_presets_of_the_paper_hold_its_numbers():
+    paper, ggdo, short = (PRESETS[name] for name in ("paper", "ggdo", "short"))
+    same = {"num_features": 11, "spare_features": 0, "discount": 0.9, "batch_size": 1024}
+    same |= {"learning_rate": 1e-3, "optimizer": "adam", "schedule": "constant", "turn_every": 0}
+    for config in (paper, ggdo):
+        assert {name: getattr(config.agent, name) for name in same} == same
+        assert config.network.hidden == (256, 256, 256)
+        assert (config.env.transitions, config.env.walk_steps) == (1_000_000, 50)
+    assert (paper.agent.dual_step, paper.agent.graph_weight) == (1e-4, 1.0)
+    assert (paper.agent.barrier_start, paper.agent.barrier_step) == (0.5, 0.01)
+    assert (ggdo.agent.barrier_start, ggdo.agent.barrier_step) == (2.0, 0.0)
+    assert (paper.agent.method, ggdo.agent.method) == ("allo", "ggdo")
+    later = {"num_features": 10, "discount": 0.2, "batch_size": 256, "learning_rate": 3e-4}
+    later |= {"graph_weight": 0.5, "dual_start": -2.0, "dual_step": 3e-4, "barrier_start": 0.5}
+    assert {name: getattr(short.agent, name) for name in later} == later
+    assert (short.network.hidden, short.env.walk_steps) == ((256,) * 4, 1000)
+
+
+TINY = (
+    "--env.transitions=500 --network.hidden 8 --agent.num-features=3 --agent.batch-size=32 "
+    "--agent.steps-per-update=5 --env.walk-steps=10"
+)
+
+
+@pytest.mark.parametrize(
+    ("flags", "regions"),
+    [
+        ("sampled --network.observation=pixels --env.maze=GridMaze-9", [13]),
+        ("ggdo --network.observation=one_hot --maze-file=FILE --allow-disconnected", [4, 4]),
+    ],
+    ids=["sampled pixels", "ggdo one_hot in two regions"],
+)
+def test_a_few_steps_of_other_learners_are_finite(flags, regions, tmp_path):
+    (tmp_path / "blocks.txt").write_text(BLOCKS)
+    config = configured(f"{flags} {TINY}".replace("FILE", str(tmp_path / "blocks.txt")))
+    training = make_training(config)
+    state = jax.jit(training.init)(jax.random.key(0))
+    first, update = state.agent.learner.params, jax.jit(training.update)
+    for updates in (1, 2):
+        state, metrics = update(state)
+        assert compiled.all_finite((state.agent.learner, metrics.agent))
+        assert (int(state.updates), int(state.agent.learner.steps)) == (updates, 5 * updates)
+    moved = jax.tree.map(lambda a, b: np.abs(a - b).max(), first, state.agent.learner.params)
+    assert min(jax.tree.leaves(moved)) > 0
+    assert learner.visits(learning_config(config), state.agent).sum() == 500
+    content = training.evaluate([state.agent], [0], [jax.random.key(1)]).content
+    assert content["regions"] == regions
+    assert np.count_nonzero(np.array(content["true_eigenvalues"]) < 1e-9) == len(regions)
+    assert np.isfinite(content["seeds"][0]["ceiling"])
+
+
+def test_permuted_outputs_are_sorted_again_in_a_windy_maze():
+    """Of 4 updates the second and the fourth end with a permutation; there are no turns."""
+    config = configured(
+        "--env.maze=GridMaze-9 --env.wind=0.3 --env.transitions=20000 --network.hidden 32 "
+        "--agent.num-features=4 --agent.spare-features=0 --agent.turn-every=0 "
+        "--agent.optimizer=adam --agent.schedule=constant --agent.dual-step=0.02 "
+        "--agent.steps-per-update=500 --permute-every=1000"
+    )
+    training, network = make_training(config), make_network(config, 13)
+    assert make_problem(config).published is None
+    state, update = jax.jit(training.init)(jax.random.key(0)), jax.jit(training.update)
+    for updates in (1, 2, 3, 4):
+        state, metrics = update(state)
+        assert metrics.agent["similarity"] > 0.99  # before the permutation
+        features = learner.features(network, config.agent, state.agent)
+        after = scores.similarities(features, state.truth)["similarity"]
+        assert (after < 0.5) == (updates % 2 == 0)
+
+
+def test_an_update_of_one_maze_serves_another_without_a_second_trace():
+    flags = f"{TINY} --agent.spare-features=1 --agent.optimizer=adam --agent.turn-every=5"
+    mazes = [f"corridors-40-seed{seed}" for seed in (0, 1)]
+    trainings = [make_training(configured(f"{flags} --env.maze={maze}")) for maze in mazes]
+    states = [jax.jit(training.init)(jax.random.key(7)) for training in trainings]
+    assert not np.array_equal(states[0].agent.inputs, states[1].agent.inputs)
+    update = jax.jit(chex.assert_max_traces(trainings[0].update, n=1))
+    same_key = jax.random.clone(states[1].key)
+    (_, first_metrics), (state, metrics) = [update(state) for state in states]
+    own = jax.jit(trainings[1].update)(states[1]._replace(key=same_key))
+    chex.assert_trees_all_equal((state.agent, metrics.agent), (own[0].agent, own[1].agent))
+    assert first_metrics.agent["similarity"] != metrics.agent["similarity"]
+
+
+# What is refused.
+
+FILES = {
+    "ragged": "....\n...",
+    "unknown": "..?.",
+    "single": "###\n#.#\n###",
+    "blocks": BLOCKS,
+}
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--maze-file=missing.txt", "cannot read maze missing.txt"),
+        ("--maze-file=ragged.txt", "ragged.txt: "),
+        ("--maze-file=unknown.txt", "unknown.txt: "),
+        ("--maze-file=single.txt", "has 1 free cells; expected at least 2"),
+        ("--maze-file=blocks.txt", "2 regions, of 4 and 4 cells; expected one; --allow-disconn"),
+        ("--env.maze=GridMaze-0", "maze 'GridMaze-0' is unknown; expected one of GridMaze-7, "),
+        ("--env.wind=1.5", "wind is 1.5; expected a number between -1 and 1"),
+        ("--env.transitions=0", "env.transitions is 0, expected a number at least 1"),
+        ("--env.walk-steps=0", "env.walk_steps is 0, expected a number at least 1"),
+        ("--agent.num-features=40", "40 features of 13 states: there are no more eigenvectors"),
+        ("--agent.discount=1.0", "discount is 1.0, expected a number at least 0.0 and below 1.0"),
+        ("--agent.learning-rate=nan", "allo learning_rate is nan, expected a number above 0"),
+        ("--agent.graph-weight=0", "allo graph_weight is 0"),
+        ("--agent.barrier-start=-1", "allo barrier_start is -1.0, expected a number at least 0.0"),
+        ("--permute-every=-50", "permute_every is -50"),
+        ("--network.frequencies=0", "network.frequencies is 0"),
+        ("--agent.discount=-0.1", "discount is -0.1, expected a number at least 0.0"),
+        ("--agent.discount=nan", "discount is nan, expected a number at least 0.0"),
+        ("--agent.turn-every=30", "cannot be cut into stretches of turn_every=30"),
+        ("--network.hidden 0", "a width of network.hidden is 0, expected a number at least 1"),
+        ("--network.observation=sound", "sound"),
+        ("--permute-every=75", "permute_every is 75; expected a multiple of agent.steps_per"),
+        ("fast", "there is no preset fast: choose one of allo, sampled, paper, ggdo, short"),
+        ("--resume=/nowhere", "/nowhere is not a run directory"),
+    ],
+    ids=lambda value: value if value.startswith(("-", "fast")) else "",
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    maze = "" if "--env.maze" in flags else "--env.maze=GridMaze-9"
+    arguments = f"{flags} {maze} --run.directory=run"
+    assert allo_command(arguments=arguments.split()) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert {path.stem for path in tmp_path.iterdir()} == set(FILES)

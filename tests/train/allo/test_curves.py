@@ -1,0 +1,95 @@
+"""Curves of learned eigenvectors: the arithmetic behind them, and that they are drawn."""
+
+import numpy as np
+import pytest
+
+from tests.train.images import saved, size_alone, words_fit
+from train.allo import curves
+
+
+def rows_of(d: int, seeds: int, chunks: int) -> list[dict]:
+    """Rows as in `metrics.jsonl`, one chunk of them without scores."""
+    rows = []
+    for seed in range(seeds):
+        for i in range(chunks):
+            known = i != 1
+            agent = {
+                "similarity": 1 - 0.5 ** (i + seed) if known else None,
+                "cosines": [1 - 0.5**i] * d if known else None,
+                "eigenvalues": [None if i == 2 else 0.1 * k + seed for k in range(d)],
+            }
+            rows.append({"seed": seed, "steps": 50 * (i + 1), "finished": {}, "agent": agent})
+    return rows
+
+
+@pytest.mark.parametrize(("d", "seeds", "chunks"), [(1, 1, 1), (3, 3, 4)])
+def test_curves_are_drawn(tmp_path, d, seeds, chunks):
+    path, rows = tmp_path / "curves.png", rows_of(d, seeds, chunks)
+    steps = "gradient steps" + " of each seed" * (seeds > 1)
+    with saved() as figures:
+        curves.similarity_curves(rows, path, 0.999, "A $maze_")
+        assert min(size_alone(path)) >= 300
+        curves.eigenvalue_curves(rows, path, np.arange(d) / 10, np.arange(d) / 9, "A $maze_")
+        assert min(size_alone(path)) >= 300
+    labels = [["similarity", "|cos|"], ["λ", "learned λ at the end"]]
+    for figure, names, below in zip(
+        figures, labels, ([steps, steps], [steps, "true λ"]), strict=True
+    ):
+        assert words_fit(figure)
+        assert figure.get_suptitle().endswith(": A $maze_")
+        for axes, name, under in zip(figure.axes[:2], names, below, strict=True):
+            assert axes.get_ylabel().partition(",")[0] == name
+            assert axes.get_xlabel() == under
+            assert axes.lines
+
+
+def test_a_run_without_rows_has_empty_panels(tmp_path):
+    with saved() as figures:
+        curves.similarity_curves([], tmp_path / "curves.png", None, "Nothing")
+        curves.eigenvalue_curves([], tmp_path / "curves.png", np.ones(2), None, "Nothing")
+    assert min(size_alone(tmp_path / "curves.png")) >= 300
+    told = [[text.get_text() for axes in figure.axes for text in axes.texts] for figure in figures]
+    assert told == [["no score yet"] * 2, ["no score yet"]]
+
+
+def test_component_curves_leave_out_what_is_missing():
+    (first, second) = curves.component_curves(rows_of(2, 2, 4), "eigenvalues")
+    np.testing.assert_array_equal(first, [[[50, 100, 200], [s, s, s]] for s in (0, 1)])
+    np.testing.assert_allclose(second[1][1], [1.1, 1.1, 1.1])
+    np.testing.assert_array_equal(
+        curves.component_curves(rows_of(1, 1, 3), "cosines"), [[[[50, 150], [0, 0.75]]]]
+    )
+
+
+def test_the_band_is_students_interval():
+    """Of 1, 2 and 6: mean 3, deviation √7, and t = 4.3027 for two degrees of freedom."""
+    _, (axes, _) = curves._panels("A maze")
+    lines = [(np.array([0.0, 1.0]), np.array([y, y])) for y in (1.0, 2.0, 6.0)]
+    curves._draw_component(axes, lines, "black")
+    low, high = axes.collections[0].get_datalim(axes.transData).intervaly
+    margin = 4.3027 * np.sqrt(7 / 3)
+    assert (low, high) == pytest.approx((3 - margin, 3 + margin), abs=0.01 * margin)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), [3, 3])
+
+
+def test_rows_that_do_not_fit_are_refused_in_one_line(tmp_path):
+    path, rows = tmp_path / "curves.png", rows_of(2, 1, 3)
+    refused = {
+        "no row has similarity": lambda: curves.similarity_curves(
+            [{**rows[0], "agent": {}}], path, None, "x"
+        ),
+        r"truth has shape \(3,\); expected \(2,\)": lambda: curves.eigenvalue_curves(
+            rows, path, np.ones(3), None, "x"
+        ),
+        r"published has shape \(1,\); expected \(2,\)": lambda: curves.eigenvalue_curves(
+            rows, path, np.ones(2), np.ones(1), "x"
+        ),
+        r"eigenvalues has \[2, 3\] components": lambda: curves.eigenvalue_curves(
+            rows + rows_of(3, 1, 1), path, np.ones(2), None, "x"
+        ),
+    }
+    for message, draw in refused.items():
+        with pytest.raises(ValueError, match=message) as error:
+            draw()
+        assert "\n" not in str(error.value)
+    assert not list(tmp_path.iterdir())

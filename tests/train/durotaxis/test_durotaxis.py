@@ -1,0 +1,180 @@
+"""`python -m train.durotaxis` from the outside: its presets, a small run, and what it refuses."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.durotaxis import rewards
+from jaxrl.loop import Metrics
+from jaxrl.networks.graph import PooledTorso
+from tests.train.images import assert_drawn
+from train import evaluate, render
+from train.durotaxis.config import PRESETS, Config, make_env, name_of
+from train.durotaxis.program import PROGRAM
+from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
+from train.host import command
+from train.host.records import read_metrics
+from train.policies import export
+
+SMALL = (
+    "--env.capacity=12 --env.threshold-nodes=12 --env.observation=local --env.width=80 "
+    "--network.torso=pooled --network.width=8 --loop.num-envs=8 --loop.num-steps=16 "
+    "--agent.minibatches=4 --agent.epochs=1 --run.total-steps=512 --run.chunk-steps=128 "
+    "--run.evaluation-games=4 --env.max-steps-in-episode=40"
+)
+OF_ANY_WIDTH = SMALL.replace("--env.width=80 ", "")  # a measured field brings its own
+
+
+def durotaxis_command(*arguments: str) -> int:
+    return command.main(PROGRAM, arguments)
+
+
+def configured(flags: str) -> Config:
+    return command.parse(PROGRAM, flags.split())[0]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("durotaxis") / "run"
+    assert durotaxis_command(*SMALL.split(), f"--run.directory={directory}") == 0
+    return directory
+
+
+def test_a_run_leaves_record_score_and_pictures(finished: Path):
+    rows = read_metrics(finished)
+    assert [row["steps"] for row in rows] == [128, 256, 384, 512]
+    parts = [
+        row["finished"]["reward_distance"] + row["finished"]["reward_termination"] for row in rows
+    ]
+    returns = [row["finished"]["return"] for row in rows]
+    np.testing.assert_allclose(parts, returns, rtol=1e-3, atol=1e-3)
+    seed = json.loads((finished / "eval.json").read_text())["seeds"][0]
+    assert (seed["games"], seed["incomplete"]) == (4, 0)
+    assert 0 <= seed["arrived"]["mean"] <= 1
+    for name in ("learning_curve.png", "climb.gif", "climb.png"):
+        assert (finished / name).stat().st_size > 1000
+
+
+def test_a_policy_is_filmed_and_evaluated_without_its_run(
+    finished: Path, tmp_path: Path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    policy = export.export(finished, str(tmp_path / "small.safetensors"))
+    assert render.main([f"--policy={policy}", "--games=4"]) == 0
+    *films, line = capsys.readouterr().out.splitlines()
+    assert films == ["runs/policy-small/climb.gif", "runs/policy-small/climb.png"]
+    for path in films:
+        assert_drawn(Path(path))
+    assert re.fullmatch(r"4 colonies: [\d.]+% arrived", line)
+    assert evaluate.main(["--policy", str(policy), "--episodes=4", "--b=2"]) == 0
+    (folder,) = Path("runs/policy-small").glob("eval-linear-m0.05-b2-*")
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["updates"], summary["seeds"][0]["episodes"]) == (4, 4)
+    assert not Path("runs/policy-small/eval.json").exists()  # it is of the policy's own ground
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_fits_together(preset: str):
+    """Shapes alone: what is learnt keeps its structure, a value for each component."""
+    config = PRESETS[preset]
+    training = make_training(config)
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    after, metrics = jax.eval_shape(training.update, state)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+    kind = type(config.env.weights)
+    assert state.env.earned.shape == (64, len(kind.NAMES))
+    head = state.agent.params["params"]["value"]["bias"]
+    assert head.shape == (len(kind.NAMES),)
+    assert metrics.finished[training.score].shape == ()
+
+
+def test_presets_are_what_they_are_called():
+    laws = {name: make_env(PRESETS[name].env)[1].law for name in PRESETS}
+    assert (laws["linear"].slope, laws["linear"].base) == (0.05, 1.0)
+    assert laws["shallow"].slope == 0.01
+    assert [name for name, law in laws.items() if law.exponential] == ["exponential"]
+    for name in ("normal", "three_part", "state_machine"):
+        assert name_of(PRESETS[name].env.weights) == name
+    isotropic = make_env(PRESETS["isotropic"].env)[0]
+    assert (isotropic.num_actions, isotropic.spawning) == (1, "isotropic")
+    for preset in PRESETS.values():  # no preset pays for being alive, but that of the original
+        if not isinstance(preset.env.weights, rewards.SETS["normal"]):
+            assert not {"survival", "company"} & set(type(preset.env.weights).NAMES)
+
+
+def test_weights_of_another_set_come_from_the_command_line():
+    config = configured("normal --env.weights.hull 0.7 --env.weights.arrived 9")
+    _, params = make_env(config.env)
+    assert params.weights == rewards.weights_of("normal", hull=0.7, arrived=9.0)
+
+
+def test_a_curriculum_moves_the_goal_away():
+    config = configured(f"curriculum {SMALL} --curriculum.first-width=50")
+    _, params, _ = make_parts(config)
+    curriculum = make_curriculum(config, params)
+    assert curriculum
+    course, widths = curriculum.init(), []
+    for _ in range(5):
+        widths.append(float(curriculum.params(course).width))
+        course, *_ = curriculum.advance(course, (), Metrics(jnp.zeros(()), {}, {}))
+    assert widths == [50, 65, 80, 80, 80]  # whole after half of four updates
+    assert make_curriculum(PRESETS["linear"], params) is None
+
+
+def test_a_measured_field_brings_its_own_size(tmp_path: Path):
+    np.save(tmp_path / "field.npy", np.linspace(1, 5, 60 * 90).reshape(60, 90))
+    config = configured(f"{OF_ANY_WIDTH} --env.field-file={tmp_path / 'field.npy'}")
+    _, params = make_env(config.env)
+    assert (params.width, params.height, params.field.shape) == (90, 60, (60, 90))
+    assert params.field.dtype == np.float32
+
+
+def test_a_mean_takes_the_place_of_messages():
+    config = configured(SMALL)
+    env, _, _ = make_parts(config)
+    assert isinstance(make_network(config, env).torso, PooledTorso)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--env.threshold-nodes=200", "threshold_nodes is 200; expected 5, the founders, to 12"),
+        ("--env.width=19", "width is 19; expected at least 20 px"),
+        ("exponential --env.slope=2", "which float32 cannot hold"),
+        ("--env.weights.gold=1", "--env.weights.gold"),
+        ("--env.weights.distance=nan", "reward 'distance' is nan; expected a finite number"),
+        ("--env.field-file=missing.npy", "missing.npy is not an .npy file"),
+        ("--env.field-file=flat.npy", "flat.npy holds no table of numbers"),
+        ("--env.field-file=words.npy", "words.npy is not an .npy file"),
+        ("--agent.learning-rate=nan", "ppo learning_rate is nan, expected a number above 0"),
+        ("--network.width=0", "network.width is 0, expected a number at least 1"),
+        ("--curriculum.first-width=5", "curriculum.first_width is 5.0, expected a number at least"),
+        ("--agent.minibatches=7", "cannot be split into 7 equal minibatches"),
+        ("steep", "there is no preset steep: choose one of linear, shallow, exponential"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("flat.npy", np.ones(3))
+    Path("words.npy").write_text("stiff")
+    preset = [flags.split()[0]] if not flags.startswith("-") else []
+    rest = flags.split()[len(preset) :]
+    small = OF_ANY_WIDTH if "field-file" in flags else SMALL
+    assert durotaxis_command(*preset, *small.split(), *rest) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_field_must_have_the_size_that_is_said():
+    env, params = make_env(configured(SMALL).env)
+    with pytest.raises(ValueError, match=r"shape \(5, 5\); expected \(400, 80\)"):
+        env.check(replace(params, field=jnp.ones((5, 5))))

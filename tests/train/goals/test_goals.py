@@ -1,0 +1,252 @@
+"""`python -m train.goals` after a small run of train.allo, and the arithmetic behind it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from PIL import Image
+from rich.table import Table
+
+from envs.grid.env import Grid
+from envs.grid.layouts import parse
+from tests.train.host import crashes
+from train.allo import program as allo
+from train.allo.config import PRESETS
+from train.allo.config import Config as Training
+from train.allo.training import make_training
+from train.goals import features as goal_features
+from train.goals import scores, tasks
+from train.goals.__main__ import with_run_named
+from train.goals.config import ARMS, Config, plan
+from train.goals.features import Representation
+from train.goals.program import PROGRAM
+from train.host import command, runs, settings
+from train.host.program import Run
+from train.snake import program as snake
+
+SMALL = (
+    "--env.maze=GridRoomSmall-1 --env.transitions=20000 --network.hidden 64 --agent.num-features=6 "
+    "--agent.optimizer=adam --agent.learning-rate=0.005 --run.num-seeds=2 --run.total-steps=200"
+)
+BUDGET = ("--goals=3", "--learners=3", "--steps=770", "--run.chunk-steps=10")
+NAMES = [arm.name for arm in ARMS]
+
+
+def goals(*arguments: str) -> int:
+    """As `python -m train.goals` with these arguments."""
+    return command.main(PROGRAM, with_run_named(list(arguments)))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("goals") / "run"
+    program = allo.PROGRAM._replace(training=unscored, pictures=lambda *_: [])
+    assert command.main(program, [*SMALL.split(), f"--run.directory={directory}"]) == 0
+    return directory
+
+
+def unscored(config: Training) -> settings.Training:
+    """The training, without the seconds that its evaluation takes."""
+    nothing = {"score": "", "compile_seconds": 0.0, "seconds": 0.0, "seeds": []}
+    evaluation = settings.Evaluation(nothing, Table())
+    return make_training(config)._replace(evaluate=lambda *of_seeds: evaluation)
+
+
+@pytest.fixture(scope="module")
+def finished(trained: Path, tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("found") / "run"
+    every = "--run.checkpoint-every=2"
+    assert goals(str(trained), *BUDGET, every, f"--run.directory={directory}") == 0
+    return directory
+
+
+def test_learned_eigenvectors_find_goals_sooner(finished: Path):
+    with Image.open(finished / "goals.png") as picture:
+        assert picture.width > 500
+    content = json.loads((finished / "eval.json").read_text())
+    assert content["distance"] == 5, "half of the ten moves between opposite corners"
+    assert content["training_seeds"] == [0, 1]
+    assert len(set(content["goals"])) == 3
+    (row,) = content["seeds"]
+    arms = row["arms"]
+    assert list(arms) == NAMES
+    for arm in arms.values():
+        assert arm["steps"] == (20 * np.arange(1, 41)).tolist(), "770 steps in 40 equal parts"
+        each, area = np.array(arm["area_of_each"]), arm["area"]
+        assert each.shape == (3, 3)
+        assert area["low"] <= area["value"] <= area["high"]
+        assert area["value"] == pytest.approx(each.mean())
+        assert np.mean(arm["success_curve"]["value"]) == pytest.approx(area["value"], rel=1e-5)
+    assert arms["none"]["gained"] is None
+    for name in ("learned distance", "true distance", "distance + options"):
+        gained = arms[name]["area"]["value"] - arms["none, optimistic"]["area"]["value"]
+        assert arms[name]["gained"]["value"] == pytest.approx(gained, rel=1e-5)
+        assert arms[name]["gained"]["low"] > 0.1
+    assert row["area"]["mean"] == arms["learned distance"]["area"]["value"]
+
+
+def test_the_record_says_how_every_arm_does(finished: Path):
+    rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
+    assert [row["steps"] for row in rows] == [10, 20, 30, 40]
+    arms = json.loads((finished / "eval.json").read_text())["seeds"][0]["arms"]
+    for i, arm in enumerate(arms.values()):
+        curve = np.array(arm["success_curve"]["value"]).reshape(4, 10)
+        found = [row["agent"]["success"][i] for row in rows]
+        np.testing.assert_allclose(found, curve.mean(axis=1), rtol=1e-5)
+
+
+def test_a_run_that_was_stopped_continues_as_if_it_had_not_been(finished: Path, tmp_path):
+    stopped = tmp_path / "run"
+    crashes.after_the_first_checkpoint(finished, stopped)
+    assert goals("--resume", str(stopped)) == 0
+    as_seeds = lambda run: json.loads((run / "eval.json").read_text())["seeds"]
+    assert as_seeds(stopped) == as_seeds(finished)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--goals=0"], "--goals is 0, expected a number at least 1"),
+        (["--distance=0"], "--distance is 0, expected a number at least 1"),
+        (["--weight=nan"], "--weight is nan, expected a number above 0"),
+        (["--goals=37"], "37 goals were asked for, but only 36 states"),
+        (["--distance=11"], "but only 0 states have a start 11 moves away"),
+        (["--goal=3"], "--goal"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+def test_bad_input_is_one_line_and_exit_code_2(trained: Path, flags, message, capsys):
+    assert goals(str(trained), *flags) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_other_runs_are_refused(tmp_path, capsys, monkeypatch):
+    assert goals(str(tmp_path)) == 2
+    assert "is not a run directory" in capsys.readouterr().err
+    assert goals() == 2
+    assert "expected the directory of a run of train.allo" in capsys.readouterr().err
+    one = replace(Training(), agent=replace(PRESETS["paper"].agent, num_features=1))  # pyright: ignore
+    for program, config, message in [
+        (snake.PROGRAM, snake.PRESETS["ppo"], "is a run of snake; expected one of train.allo"),
+        (allo.PROGRAM, one, "has learned 1 feature; expected at least 2"),
+    ]:
+        run = Run(tmp_path, program, config, 0, [])
+        monkeypatch.setattr(runs, "load", lambda directory, run=run: run)
+        assert goals(str(tmp_path)) == 2
+        complaint = capsys.readouterr().err
+        assert message in complaint
+        assert complaint.count("\n") == 1
+
+
+def test_the_distance_that_is_asked_for_suits_the_maze():
+    config = Config("run")
+    corridor = np.abs(np.subtract.outer(np.arange(30), np.arange(30))) * 1.0
+    assert plan(config, corridor).min_distance == 8
+    assert plan(config, corridor).evaluate_every == 150
+    assert plan(config, corridor[:8, :8]).min_distance == 3
+    apart = np.where(np.eye(2, dtype=bool), 0.0, np.inf)
+    assert plan(config, apart).min_distance == 1
+    assert plan(replace(config, distance=20), corridor).min_distance == 20
+
+
+def test_eigenvalues_of_one_step_are_found_again():
+    """λ = 1 - E[μ^k], the expectation written out."""
+    steps, discount = 7, 0.8
+    mu = np.array([1.0, 0.999, 0.9, 0.37, 0.0])
+    mean = np.zeros_like(mu)
+    for n in range(1, steps + 1):
+        total = sum(discount ** (k - 1) for k in range(1, n + 1))
+        for k in range(1, n + 1):
+            mean += discount ** (k - 1) / total * mu**k / steps
+    found = goal_features.of_one_step(1 - mean, discount, steps)
+    np.testing.assert_allclose(found, 1 - mu, rtol=1e-4, atol=1e-9)
+    outside = goal_features.of_one_step(np.array([-0.1, 1.5]), discount, steps)
+    np.testing.assert_array_equal(outside, [0.0, 1.0])
+
+
+def test_quotients_are_those_of_the_double_sum():
+    rng = np.random.default_rng(0)
+    features, law = rng.normal(size=(4, 3)), rng.dirichlet(np.ones(16)).reshape(4, 4)
+    features[:, 2] = 0.0
+    top, bottom = np.zeros(3), np.zeros(3)
+    for s, t in np.ndindex(4, 4):
+        top += law[s, t] * (features[s] - features[t]) ** 2 / 2
+        bottom += law[s, t] * features[s] ** 2
+    found = goal_features.quotients(features, law)
+    np.testing.assert_allclose(found[:2], top[:2] / bottom[:2], rtol=1e-9)
+    assert found[2] == 0.0
+
+
+def test_learners_take_the_training_seeds_in_turn():
+    """On a path the commute-time distance is √ of the moves; a collapsed seed knows none."""
+    env = Grid(parse("....."), "index")
+    place = np.arange(5) + 0.5
+    waves = np.cos(np.pi * np.outer(place, np.arange(5)) / 5)  # of a walk on a path
+    waves /= np.sqrt(np.mean(waves**2, axis=0))
+    values = (1 - np.cos(np.pi * np.arange(5) / 5)) / 2
+    exact = Representation(jnp.asarray(waves, jnp.float32), jnp.asarray(values, jnp.float32))
+    collapsed = exact._replace(features=jnp.ones((5, 5)))
+    ways = tasks.ways(env.default_params)
+    np.testing.assert_array_equal(ways, np.abs(np.subtract.outer(np.arange(5), np.arange(5))))
+    given = goal_features.make_help(
+        env.default_params, [exact, collapsed], np.array([0, 3]), ways, 3
+    )
+    moves = np.array([[0, 1, 2, 3, 4], [3, 2, 1, 0, 1]])
+    farthest = moves.max(axis=1, keepdims=True)
+    learned = given.potentials["learned"]
+    assert learned.shape == (2, 3, 5)
+    for learner in (0, 2):
+        np.testing.assert_allclose(learned[:, learner], -np.sqrt(moves / farthest), atol=1e-4)
+        np.testing.assert_allclose(given.potentials["true"][:, learner], -moves / farthest)
+    assert np.all(learned[:, 1] == 0)
+    assert np.all(given.potentials[""] == 0)
+    assert given.options.policy.shape == (3, 8, 5)
+    assert np.all(given.options.terminates[1])
+    np.testing.assert_array_equal(given.options.policy[0], given.options.policy[2])
+    assert not np.all(given.options.terminates[0])
+
+
+def test_what_cannot_arrive_counts_as_farthest():
+    found = goal_features.true_nearness(np.array([[0.0, 1, 2, np.inf], [np.inf] * 3 + [0.0]]))
+    np.testing.assert_array_equal(found, [[0, -0.5, -1, -1], [-1, -1, -1, 0]])
+
+
+def test_intervals_know_that_goals_and_learners_are_shared():
+    """Of a sum of the two, the mean varies by the variances over their numbers."""
+    rng = np.random.default_rng(1)
+    goal, learner = rng.normal(size=40), 3 * rng.normal(size=60)
+    found = scores.interval(goal[:, None] + learner[None, :], scores.mean)
+    assert found["value"] == pytest.approx(goal.mean() + learner.mean())
+    width = 2 * 1.96 * np.sqrt(goal.var() / 40 + learner.var() / 60)
+    assert found["high"] - found["low"] == pytest.approx(width, rel=0.15)
+    never = np.array([[3.0, 1.0], [np.inf, np.inf]])
+    assert scores.interval(never, scores.median) == {
+        "value": 3.0,
+        "low": 1.0,
+        "high": np.inf,
+    }
+
+
+def test_the_table_says_never_and_at_most():
+    steps = [10, 20]
+    write = lambda value: scores.written(
+        {"value": value, "low": 10.0, "high": np.inf}, "{:,.0f}", steps
+    )
+    assert write(20.0) == "20\n≤ 10 to > 20"
+    assert write(np.inf) == "> 20\n≤ 10 to > 20"
+    assert scores.written(dict.fromkeys(("value", "low", "high"), 1.0), "{:.3f}") == "1.000"
+
+
+def test_one_goal_one_learner_and_one_checkpoint_are_drawn(tmp_path):
+    one = tasks.progress(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), tasks.Config(evaluate_every=5))
+    arms = scores.summaries(ARMS, [one] * len(NAMES))
+    assert arms["none"]["first"] == {"value": np.inf, "low": np.inf, "high": np.inf}
+    content = {"maze": "$m", "goals": [0], "learners": 1, "distance": 1, "level": 0.9}
+    scores.draw(content, {"arms": arms}, tmp_path / "goals.png")
+    with Image.open(tmp_path / "goals.png") as picture:
+        assert picture.width > 500

@@ -1,0 +1,166 @@
+"""The command line: every mistake is answered in one line, with exit code 2."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.train import tiny
+from train.host import records
+from train.host.command import command, main, one_line, parse
+from train.host.config import plain
+from train.host.errors import QUIT, Interrupted, NonFiniteError, UsageError
+
+
+def refusal(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
+    """What stderr says about bad arguments."""
+    assert main(tiny.PROGRAM, arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("--run.sed 3", "Unrecognized options: --run.sed, 3 (perhaps --run.seed)"),
+        ("--run.seed x", "Error parsing --run.seed: invalid literal"),
+        ("--run.seed", "Missing value for argument '--run.seed'"),
+        ("--run.num_seeds 0", "num_seeds must be at least 1; got 0"),
+        ("--run.total_steps 0", "total_steps must be at least 1; got 0"),
+        ("--run.max_episodes 0", "max_episodes must be at least 1 or None; got 0"),
+        ("--run.seed 2147483647 --run.num_seeds 2", "seed must be below 2**31"),
+        ("--run.on_nonfinite hope", "invalid choice 'hope'"),
+        ("fancy", "there is no preset fancy: choose one of plain, slow, endless"),
+        ("plain slow", "Unrecognized options: slow"),
+        ("--agent.learning_rate -1", "learning_rate is -1.0, expected a number at least 0.0"),
+        ("--resume", "Missing value for argument '--resume'"),
+        ("--resume nowhere", "nowhere is not a run directory (no config.yaml in it)"),
+        ("--resume=nowhere", "nowhere is not a run directory (no config.yaml in it)"),
+    ],
+)
+def test_a_mistake_is_answered_in_one_line(
+    arguments: str, complaint: str, capsys: pytest.CaptureFixture, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert complaint in refusal(arguments.split(), capsys)
+    assert list(tmp_path.iterdir()) == []
+
+
+UTF8 = """\
+╭─ Unrecognized options ──────────────────╮
+│ Unrecognized options: --run.sed, 3      │
+│ ─────────────────────────────────────── │
+│ Perhaps you meant:                      │
+│     --run.seed INT                      │
+│         Root of all--see (default: 0)   │
+│ ─────────────────────────────────────── │
+│ For full helptext, run this with --help │
+╰─────────────────────────────────────────╯
+"""
+ASCII = """\
+ Value error
+ -----------------------------------------
+  Error parsing run: seed must be at least
+  0; got -1
+  ----------------------------------------
+  For full helptext, see this with --help
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("box", "line"),
+    [
+        (UTF8, "Unrecognized options: --run.sed, 3 (perhaps --run.seed)"),
+        (ASCII, "Error parsing run: seed must be at least 0; got -1"),
+    ],
+)
+def test_complaints_are_unpacked(box: str, line: str):
+    """tyro draws frames as the terminal's encoding allows."""
+    assert one_line(box) == line
+
+
+def test_a_run_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture):
+    records.write_config(tmp_path, "snake", "plain", tiny.Config())
+    assert "is a run of snake, not of tests.train.tiny" in refusal(
+        ["--resume", str(tmp_path)], capsys
+    )
+    records.write_config(tmp_path, "tests.train.tiny", "slow", tiny.Config())
+    said = refusal(["plain", "--resume", str(tmp_path)], capsys)
+    assert "has the preset slow: leave out plain" in said
+
+
+def test_a_directory_in_use(tmp_path: Path, capsys: pytest.CaptureFixture):
+    (tmp_path / "thesis.tex").touch()
+    said = refusal(["--run.directory", str(tmp_path)], capsys)
+    assert f"{tmp_path} exists already" in said
+
+
+def test_presets_and_flags():
+    config, preset = parse(tiny.PROGRAM, [])
+    assert (config, preset) == (tiny.PRESETS["plain"], "plain")
+    flags = ["slow", "--agent.learning-rate", "0.5", "--run.chunk_steps", "8"]
+    config, preset = parse(tiny.PROGRAM, flags)
+    assert preset == "slow"
+    assert (config.agent.learning_rate, config.run.chunk_steps) == (0.5, 8)
+    assert config.agent.burn == tiny.PRESETS["slow"].agent.burn
+
+
+def test_what_was_saved_is_the_default_of_a_resumption(tmp_path: Path):
+    saved = tiny.Config(agent=tiny.AgentConfig(learning_rate=0.25, replay=3))
+    records.write_config(tmp_path, "tests.train.tiny", "slow", saved)
+    arguments = ["--run.total_steps", "600", "--resume", str(tmp_path)]
+    config, preset = parse(tiny.PROGRAM, arguments)
+    expected = plain(saved)
+    expected["run"] |= {"total_steps": 600, "resume": str(tmp_path)}
+    assert (plain(config), preset) == (expected, "slow")
+
+
+def test_help_explains_every_field(capsys: pytest.CaptureFixture):
+    with pytest.raises(SystemExit) as stop:
+        parse(tiny.PROGRAM, ["--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "python -m tests.train.tiny [plain | slow | endless]" in text
+    assert "--resume DIR" in text
+    for section in ("agent", "run"):
+        for field in plain(tiny.Config())[section]:
+            assert field == "resume" or f"--{section}.{field.replace('_', '-')}" in text
+    assert "Budget of environment steps per seed" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(UsageError("no"), 2), (NonFiniteError("nan"), 1), (Interrupted("later"), 75)],
+)
+def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture):
+    def fail():
+        raise error
+
+    assert command(fail) == code
+    assert capsys.readouterr().err == f"{error}\n"
+
+
+def test_other_exits():
+    def press_ctrl_c():
+        raise KeyboardInterrupt
+
+    def misprogrammed():
+        raise RuntimeError("a bug")
+
+    assert command(lambda: None) == 0
+    assert command(press_ctrl_c) == QUIT
+    with pytest.raises(RuntimeError, match="a bug"):
+        command(misprogrammed)
+
+
+def test_help_may_be_cut_short():
+    help_cut = [sys.executable, "-m", "tests.train.tiny", "--help"]
+    with subprocess.Popen(help_cut, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()  # as `head` does when it has enough
+        assert process.stderr.read() == b""

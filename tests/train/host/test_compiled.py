@@ -1,0 +1,35 @@
+"""What is compiled, and with which options."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from train.host import compiled
+
+
+def product(axes: int):
+    """A matrix product in a scan, under so many `vmap`s that its result has so many axes."""
+
+    def body(carry: jax.Array, _):
+        return jnp.matmul(carry, carry), None
+
+    function = lambda x: jax.lax.scan(body, x, length=2)[0]
+    for _ in range(axes - 2):
+        function = jax.vmap(function)
+    return jax.jit(function)
+
+
+@pytest.mark.parametrize(("axes", "is_special"), [(2, False), (6, False), (7, True)])
+def test_products_of_many_axes_are_compiled_without_the_kernels_that_crash(axes, is_special):
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(2,) * (axes - 2) + (3, 3)), jnp.float32)
+    traced = product(axes).trace(x)
+    options = compiled.compiler_options(traced.jaxpr.jaxpr)
+    assert bool(options) == (is_special and jax.default_backend() == "cpu")
+    result = traced.lower().compile(options)(x)
+    square = np.asarray(x) @ np.asarray(x)
+    np.testing.assert_allclose(result, square @ square, rtol=1e-3, atol=1e-3)
+
+
+def test_a_program_without_products_needs_no_options():
+    assert compiled.compiler_options(jax.jit(jnp.sin).trace(1.0).jaxpr.jaxpr) == {}

@@ -1,0 +1,174 @@
+"""Learning curves: the numbers behind them, and that they are drawn whatever a run left."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import stats
+
+from tests.train.images import assert_drawn, saved, words_fit
+from train.host import pictures, records
+from train.host.rows import mean_score
+
+
+def rows_of(scores: dict[int, list[float | None]]) -> list[dict]:
+    """Rows as in `metrics.jsonl`: a chunk is 500 steps and 1.5 seconds."""
+    return [
+        {
+            "seed": seed,
+            "steps": 500 * (i + 1),
+            "seconds": 1.5 * (i + 1),
+            "finished": {"score": score, "length": 9.0},
+            "agent": {"loss": 0.5, "duals": [0.0, 1.0]},
+        }
+        for seed, values in scores.items()
+        for i, score in enumerate(values)
+    ]
+
+
+def evaluation_of(*means: float | None) -> dict:
+    """As in `eval.json`."""
+    interval = lambda mean: {} if mean is None else {"low": mean - 1, "high": mean + 2}
+    return {
+        "score": "score",
+        "seeds": [
+            {"seed": seed, "games": 10, "score": {"mean": mean, **interval(mean)}}
+            for seed, mean in enumerate(means)
+        ],
+    }
+
+
+def ink(path) -> dict[str, int]:
+    """How many pixels of a picture have the colours of the curve and of the evaluation."""
+    pixels = np.asarray(Image.open(path).convert("RGB"))
+    assert_drawn(path)
+    colours = {"curve": pictures.BLUE, "evaluation": pictures.VERMILLION}
+    wanted = {name: [int(c[i : i + 2], 16) for i in (1, 3, 5)] for name, c in colours.items()}
+    return {name: int((pixels == rgb).all(-1).sum()) for name, rgb in wanted.items()}
+
+
+def test_curves_leave_out_chunks_without_an_episode():
+    rows = rows_of({4: [None, 1.0, float("nan"), 3.0], 2: [5.0, None], 7: [None, None]})
+    (x_2, y_2), (x_4, y_4) = pictures.curves(rows, "score", "steps")
+    np.testing.assert_array_equal((x_2, y_2), ([500], [5]))
+    np.testing.assert_array_equal((x_4, y_4), ([1000, 2000], [1, 3]))
+    (_, (x, _)) = pictures.curves(rows, "score", "seconds")
+    np.testing.assert_array_equal(x, [3, 6])
+
+
+def test_a_score_may_be_the_agents_or_the_episodes():
+    """Where both have it, that of the episodes counts; a list is no score."""
+    rows = rows_of({0: [1.0, None]})
+    ((x, y),) = pictures.curves(rows, "loss", "steps")
+    np.testing.assert_array_equal((x, y), ([500, 1000], [0.5, 0.5]))
+    assert pictures.curves(rows, "duals", "steps") == []
+    for row in rows:
+        row["agent"]["score"] = 8.0
+    ((x, y),) = pictures.curves(rows, "score", "steps")
+    np.testing.assert_array_equal((x, y), ([500], [1]))
+    assert mean_score([{**row, "finished": {}} for row in rows], "score") == 8
+    assert mean_score(rows[:1], "score") == 1
+    assert mean_score(rows[1:], "score") is None
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_the_axes_say_what_they_show(tmp_path, seeds):
+    rows, path = rows_of({seed: [1.0] for seed in range(seeds)}), tmp_path / "curve.png"
+    with saved() as figures:
+        pictures.learning_curve(rows, path, "loss", "A run", unit="gradient steps")
+        pictures.learning_curve(rows, path, "score", "A $run_")
+    ending = " of each seed" if seeds > 1 else ""
+    for figure, score, kind in zip(
+        figures, ("loss", "score"), ("gradient", "environment"), strict=True
+    ):
+        labels = [axes.get_xlabel() for axes in figure.axes]
+        assert labels == [f"{kind} steps{ending}", "training time (seconds)"]
+        assert figure.axes[0].get_ylabel() == score
+        assert words_fit(figure)
+    assert figures[1].get_suptitle() == "A $run_"
+
+
+def test_the_mean_is_over_all_seeds_where_all_are_known():
+    lines = [
+        (np.array([1.0, 2.0, 4.0]), np.array([10.0, 20.0, 40.0])),
+        (np.array([2.0, 3.0, 5.0]), np.array([0.0, 6.0, 7.0])),
+        (np.array([1.0, 5.0]), np.array([1.0, 5.0])),
+    ]
+    x, mean, margin = pictures.mean_curve(lines)
+    np.testing.assert_array_equal(x, [2, 3, 4])
+    samples = np.array([[20, 30, 40], [0, 6, 6.5], [2, 3, 4]])
+    np.testing.assert_allclose(mean, samples.mean(0))
+    low, high = stats.t.interval(0.95, 2, samples.mean(0), stats.sem(samples, axis=0))
+    np.testing.assert_allclose((mean - margin, mean + margin), (low, high), rtol=0.01, atol=0.5)
+
+
+def test_two_seeds_have_no_interval():
+    line = (np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    assert np.isnan(pictures.mean_curve([line, line])[2]).all()
+
+
+@pytest.mark.parametrize("degrees", [2, 3, 4, 5, 9, 30, 1000])
+def test_student(degrees):
+    assert pictures.student(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=0.01)
+
+
+def test_a_score_of_one_number_is_marked_without_interval():
+    evaluation = {"seeds": [{"score": 7.0}, {"score": None}]}
+    ((mean, *interval),) = pictures.final_scores(evaluation, "score")
+    assert mean == 7
+    assert np.isnan(interval).all()
+
+
+def test_the_evaluation_is_marked_by_seed_or_by_their_mean():
+    assert pictures.final_scores(evaluation_of(7.0), "score") == [(7, 6, 9)]
+    assert len(pictures.final_scores(evaluation_of(7.0, None, 8.0), "score")) == 2
+    ((mean, low, high),) = pictures.final_scores(evaluation_of(7.0, 8.0, 9.5), "score")
+    expected = stats.t.interval(0.95, 2, 8.1667, stats.sem([7.0, 8.0, 9.5]))
+    assert (mean, low, high) == pytest.approx((8.1667, *expected), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("scores", "final"),
+    [
+        ({0: [1.0, 2.0, 3.0]}, (3.5,)),
+        ({0: [1.0, 2.0, 3.0], 1: [None, 2.0, float("nan")]}, (3.5, 4.5)),
+        ({0: [1.0, 2.0, 3.0], 1: [None, -2.0, 1.0], 2: [2.0, 2.0, 3.0]}, (3.5, 4.5, 2.0)),
+        ({0: [1.0]}, ()),
+    ],
+    ids=["one seed", "two seeds with gaps", "three seeds", "one chunk"],
+)
+def test_a_curve_is_drawn(tmp_path, scores, final):
+    path = tmp_path / "learning_curve.png"
+    evaluation = evaluation_of(*final) if final else None
+    pictures.learning_curve(rows_of(scores), path, "score", "A $title_ of 10×10", evaluation)
+    found = ink(path)
+    assert found["curve"] > 20
+    assert (found["evaluation"] > 50) == bool(final)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["learning_curve.png"]
+
+
+@pytest.mark.parametrize("rows", [[], rows_of({0: [None, None]})], ids=["none", "no episode"])
+def test_a_run_without_episodes_has_an_empty_picture(tmp_path, rows):
+    pictures.learning_curve(rows, tmp_path / "curve.png", "score", "Nothing", evaluation_of(None))
+    assert ink(tmp_path / "curve.png") == {"curve": 0, "evaluation": 0}
+
+
+def test_rows_of_a_record_can_be_drawn(tmp_path):
+    rows = [{**row, "updates": 1} for row in rows_of({0: [1.0, float("inf"), 3.0]})]
+    with records.MetricsFile(tmp_path) as record:
+        record.append(rows)
+    pictures.learning_curve(
+        records.read_metrics(tmp_path), str(tmp_path / "curve.png"), "score", "A run"
+    )
+    assert ink(tmp_path / "curve.png")["curve"] > 20
+
+
+def test_an_unknown_score_is_refused_and_leaves_the_old_picture(tmp_path):
+    path = tmp_path / "curve.png"
+    path.write_text(json.dumps("the old one"))
+    with pytest.raises(
+        ValueError, match="'points' is not in the record; it has loss, score, length"
+    ):
+        pictures.learning_curve(rows_of({0: [1.0]}), path, "points", "A run")
+    assert json.loads(path.read_text()) == "the old one"

@@ -1,0 +1,110 @@
+"""A program in a file of one's own is one like ours: its runs find it again."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.train import tiny
+from tests.train.host import descent
+from tests.train.images import assert_drawn, saved
+from train import evaluate, render
+from train.host import program, records, runs
+from train.host.config import plain
+from train.host.errors import UsageError
+from train.host.program import Program
+from train.snake.program import PROGRAM as SNAKE
+
+ROOT = Path(__file__).resolve().parents[3]
+MINE = """
+import sys
+
+from tests.train import tiny
+from train.host import command
+from train.host.program import Program
+
+PROGRAM = Program("mine", tiny.PRESETS, tiny.make_training, module=__name__)
+
+if __name__ == "__main__":
+    sys.exit(command.main(PROGRAM))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Somewhere else, with a program in a file and a run that it was started for."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "mine.py").write_text(MINE)
+    command = [sys.executable, "mine.py", "--run.total-steps=60", "--run.directory=run"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "run/learning_curve.png" in done.stdout
+    return folder
+
+
+@pytest.fixture
+def there(folder: Path, monkeypatch) -> Iterator[Path]:
+    """The same, as the place where commands are started."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    yield folder
+    sys.modules.pop("mine", None)
+
+
+def test_all_commands_know_a_program_of_ones_own(there: Path, capsys):
+    assert records.read_config("run")["name"] == "mine"
+    assert evaluate.main(["run", "--games=3"]) == 0
+    assert json.loads(Path("run/eval.json").read_text())["seeds"][0]["games"] == 3
+    Path("run/learning_curve.png").unlink()
+    assert render.main(["run"]) == 0
+    assert_drawn(Path("run/learning_curve.png"))
+    capsys.readouterr()
+    assert evaluate.main(["run", "--games=0"]) == 2
+    assert capsys.readouterr().err == "--games is 0; expected at least 1\n"
+
+
+def test_elsewhere_it_is_said_where_to_start(folder: Path, capsys):
+    assert evaluate.main([str(folder / "run")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "is of the program mine, which is unknown here: start where its module" in said
+
+
+def test_programs_are_known_by_their_name_or_their_module():
+    assert (SNAKE.address, tiny.PROGRAM.address) == ("snake", "tests.train.tiny")
+    ours = Program("snake", {}, tiny.make_training, module="train.snake.program")
+    assert ours.address == "snake"
+    for known in (SNAKE, tiny.PROGRAM, descent.PROGRAM):
+        assert program.find(known.address, "a run") is known
+
+
+@pytest.mark.parametrize(
+    "address", ["nothing", "os", "train.host.command", "../snake", "", "a b", 3]
+)
+def test_what_is_no_program_is_refused_in_one_line(address):
+    with pytest.raises(UsageError, match=re.escape("runs/old")) as error:
+        program.find(address, "runs/old")
+    assert "\n" not in str(error.value)
+
+
+def test_presets_that_are_gone_are_refused_in_one_line(tmp_path: Path):
+    content = {"name": tiny.PROGRAM.address, "preset": "best", "config": plain(tiny.Config())}
+    (tmp_path / "config.yaml").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match="has the preset best, which is unknown here"):
+        runs.load(tmp_path)
+
+
+def test_pictures_of_its_own_are_no_duty(there: Path):
+    """Without any it has the curve of its training's score."""
+    with saved() as figures:
+        (path,) = program.learning_curve(runs.load("run"))
+    assert path == Path("run/learning_curve.png")
+    assert figures[0].get_suptitle() == "mine"
+    assert figures[0].axes[0].get_ylabel() == "right"
+    assert figures[0].axes[0].get_xlabel() == "environment steps"

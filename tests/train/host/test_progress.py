@@ -1,0 +1,48 @@
+"""What is shown while nothing else speaks."""
+
+import io
+import re
+import time
+
+import pytest
+from rich.console import Console
+
+from train.host import progress
+
+
+def test_a_log_is_told_now_and_then_that_a_call_goes_on(monkeypatch):
+    monkeypatch.setattr(progress, "SILENCE", 0.05)
+    log = io.StringIO()
+    with progress.busy("playing", Console(file=log)):
+        deadline = time.monotonic() + 60
+        while log.getvalue().count("\n") < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    lines = log.getvalue().splitlines()
+    assert len(lines) >= 2
+    assert all(re.fullmatch(r"playing, [\d.]+s", line) for line in lines)
+    time.sleep(0.2)
+    assert log.getvalue().splitlines() == lines  # nothing more is said afterwards
+
+
+def test_what_is_soon_over_is_not_spoken_of():
+    log = io.StringIO()
+    with progress.busy("playing", Console(file=log)):
+        pass
+    assert not log.getvalue()
+
+
+def test_a_terminal_shows_a_clock_and_is_left_clean():
+    terminal = io.StringIO()
+    with progress.busy("playing", Console(file=terminal, force_terminal=True, width=60)):
+        pass
+    assert "playing" in terminal.getvalue()
+    assert "0:00:0" in terminal.getvalue()
+
+
+def test_an_error_passes_and_ends_the_talk(monkeypatch):
+    monkeypatch.setattr(progress, "SILENCE", 0.05)
+    log = io.StringIO()
+    with pytest.raises(ZeroDivisionError), progress.busy("dividing", Console(file=log)):
+        _ = 1 / 0
+    time.sleep(0.2)
+    assert not log.getvalue()

@@ -1,0 +1,228 @@
+"""The files of a run directory, and configurations as plain data."""
+
+import dataclasses
+import enum
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import struct
+from rich.console import Console
+
+from jaxrl.evaluate import Episodes
+from train.host import records
+from train.host.config import differences, plain, rebuild
+from train.host.errors import UsageError
+from train.host.progress import Display, clock
+from train.host.scores import (
+    Played,
+    evaluation_table,
+    read_evaluation,
+    summarised,
+    write_evaluation,
+)
+from train.host.settings import Evaluation
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@struct.dataclass
+class Inner:
+    rate: Any = 1e-3
+    sizes: tuple[int, ...] = struct.field(pytree_node=False, default=(64, 64))
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    inner: Inner = dataclasses.field(default_factory=Inner)
+    colour: Colour = Colour.RED
+    limit: int | None = None
+    anneal: float = float("inf")
+    name: str = "snake"
+
+    def __post_init__(self):
+        if self.limit is not None and self.limit < 0:
+            raise ValueError(f"limit must be positive; got {self.limit}")
+
+
+OTHER = Outer(Inner(2.5e-5, (8,)), Colour.BLUE, 7, 3.0, "a: b #")
+
+
+@pytest.mark.parametrize("config", [Outer(), OTHER, Outer(Inner(jnp.float32(0.5), ()))])
+def test_a_configuration_survives_its_file(tmp_path: Path, config: Outer):
+    records.write_config(tmp_path, "snake", "ppo", config)
+    saved = records.read_config(tmp_path)
+    assert (saved["name"], saved["preset"]) == ("snake", "ppo")
+    assert rebuild(Outer(), saved["config"]) == config
+    assert json.loads(json.dumps(saved["config"])) == plain(config)
+
+
+def test_only_plain_things_are_configuration():
+    with pytest.raises(TypeError, match="numbers, strings and dataclasses"):
+        plain({"f": len})
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda c: c["inner"].pop("rate"), "another version: see inner.rate"),
+        (lambda c: c.update(speed=3, size=1), "another version: see size, speed"),
+        (lambda c: c.update(inner=3), "another version: see inner.3, inner.rate, inner.sizes"),
+        (lambda c: c.update(limit=-1), "cannot be used: limit must be positive; got -1"),
+    ],
+)
+def test_a_configuration_of_another_version_is_refused(change, complaint: str):
+    saved = plain(Outer())
+    change(saved)
+    with pytest.raises(UsageError, match=complaint):
+        rebuild(Outer(), saved)
+
+
+def test_differences_are_told_field_by_field():
+    found = differences(plain(Outer()), plain(OTHER), {"name", "anneal"})
+    assert found == [
+        "colour: RED -> BLUE",
+        "inner.rate: 0.001 -> 2.5e-05",
+        "inner.sizes: [64, 64] -> [8]",
+        "limit: None -> 7",
+    ]
+    assert differences({"a": None}, {}) == ["a: None -> absent"]
+    assert differences(plain(OTHER), json.loads(json.dumps(plain(OTHER)))) == []
+
+
+def test_runs_of_one_second_get_directories_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("time.strftime", lambda _: "20260101-120000")
+    names = [records.create("", "snake").as_posix() for _ in range(3)]
+    first = "runs/snake-20260101-120000"
+    assert names == [first, f"{first}-2", f"{first}-3"]
+
+
+def test_a_directory_in_use_is_refused(tmp_path: Path):
+    assert records.create(str(tmp_path / "a" / "b"), "snake").is_dir()
+    assert records.create(str(tmp_path / "a" / "b"), "snake").is_dir()  # still empty
+    with pytest.raises(UsageError, match="exists already"):
+        records.create(str(tmp_path / "a"), "snake")
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "3", "name: x\npreset: y\n", "\x00"])
+def test_not_a_configuration(tmp_path: Path, text: str):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(UsageError, match="is not the configuration of a run") as error:
+        records.read_config(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def rows(*updates: int) -> list[dict[str, Any]]:
+    return [{"seed": seed, "updates": u, "loss": 0.5} for u in updates for seed in (0, 1)]
+
+
+@pytest.mark.parametrize("tail", [b"", b'{"seed": 0, "updates": 5', b"\xff\xfe\n", b"[]\n"])
+def test_the_record_is_cut_to_the_checkpoint(tmp_path: Path, tail: bytes):
+    with records.MetricsFile(tmp_path) as record:
+        record.append(rows(1, 2, 3, 4))
+        record.sync()
+    with (tmp_path / "metrics.jsonl").open("ab") as file:
+        file.write(tail)
+    assert records.read_metrics(tmp_path) == rows(1, 2, 3, 4)
+    with records.MetricsFile(tmp_path) as record:
+        record.cut(9)
+        assert records.read_metrics(tmp_path) == rows(1, 2, 3, 4)
+        record.cut(2)
+        assert records.read_metrics(tmp_path) == rows(1, 2)
+        record.append(rows(3))
+    assert records.read_metrics(tmp_path) == rows(1, 2, 3)
+
+
+def test_the_record_is_json_whatever_the_numbers(tmp_path: Path):
+    with records.MetricsFile(tmp_path) as record:
+        record.append([{"updates": 1, "agent": {"loss": float("nan"), "q": [1.0, float("inf")]}}])
+    line = (tmp_path / "metrics.jsonl").read_text()
+    assert json.loads(line, parse_constant=pytest.fail)["agent"] == {"loss": None, "q": [1.0, None]}
+
+
+def test_no_record(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"holds no metrics\.jsonl"):
+        records.read_metrics(tmp_path)
+
+
+def test_an_evaluation_is_summarised(tmp_path: Path):
+    """Ten games, one of which was not finished, worked out by hand."""
+    score = np.arange(10).reshape(5, 2)
+    complete = np.ones((5, 2), bool)
+    complete[4, 1] = False  # score 9
+    games = Episodes(
+        return_=jnp.asarray(score / 2),
+        length=jnp.full((5, 2), 3),
+        terminated=jnp.asarray(score < 6),
+        truncated=jnp.asarray(score >= 6),
+        outcome={"score": jnp.asarray(score)},
+        complete=jnp.asarray(complete),
+    )
+    played = Played([games, games], compile_seconds=1.5, seconds=0.5)
+    content = summarised([3, 4], played, "score")
+    table = evaluation_table(content)
+    write_evaluation(tmp_path, Evaluation(content, table, played), greedy=True)
+    written = json.loads((tmp_path / "eval.json").read_text())
+    assert read_evaluation(tmp_path) == written == {**content, "greedy": True}
+    assert list(written) == ["score", "compile_seconds", "seconds", "greedy", "seeds"]
+    assert (content["compile_seconds"], content["seconds"]) == (1.5, 0.5)
+    first, second = content["seeds"]
+    assert (first["seed"], second["seed"]) == (3, 4)
+    assert (first["games"], first["incomplete"], first["steps"]) == (9, 1, 27)
+    assert [first["score"][name] for name in ("mean", "median", "max")] == [4, 4, 8]
+    assert 2 < first["score"]["low"] < 4 < first["score"]["high"] < 6
+    assert first["terminated"]["mean"] == pytest.approx(2 / 3)
+    assert first["terminated"]["low"] == pytest.approx(0.354, abs=1e-3)  # Wilson, 6 of 9
+    assert first["terminated"]["high"] == pytest.approx(0.879, abs=1e-3)
+    text = io.StringIO()
+    Console(file=text, width=100).print(table)
+    assert "score of complete games" in text.getvalue()
+    assert text.getvalue().count(" to ") == 2
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, None), (1, 2.0)])
+def test_too_few_games_have_no_interval(count: int, expected: float | None):
+    complete = jnp.arange(3)[:, None] < count
+    flags, numbers = jnp.zeros((3, 1), bool), jnp.full((3, 1), 2.0)
+    games = Episodes(numbers, numbers, flags, flags, {}, complete)
+    content = summarised([0], Played([games], 0.0, 0.0), "return")
+    assert content["seeds"][0]["return"]["mean"] == expected
+    Console(file=io.StringIO()).print(evaluation_table(content))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.04, "0.0s"), (9.94, "9.9s"), (59.6, "1m00s"), (187, "3m07s"), (3725, "1h02m")],
+)
+def test_the_clock(seconds: float, text: str):
+    assert clock(seconds) == text
+
+
+def test_a_log_file_gets_lines_and_a_terminal_a_bar(monkeypatch: pytest.MonkeyPatch):
+    now = 0.0
+    monkeypatch.setattr("train.host.progress.time.monotonic", lambda: now)
+    text = io.StringIO()
+    with Display("tiny", Console(file=text, width=100)) as display:
+        display.begin(0.0)
+        for fraction in (0.25, 0.5, 0.75):
+            now += 6.0
+            display.update(fraction, int(fraction * 1e6), 1234.5, ("score", 2.0))
+    assert text.getvalue() == "tiny   50%  500,000 steps  1,234/s  score 2  12s left\n"
+    text = io.StringIO()
+    console = Console(file=text, width=100, force_terminal=True)
+    with Display("tiny", console) as display:
+        display.begin(0.5)
+        now += 5.0
+        display.update(0.75, 750_000, 99.0, ("score", None))
+    assert "75%" in text.getvalue()
+    assert "750,000 steps  99/s  5.0s left" in text.getvalue()

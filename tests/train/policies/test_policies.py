@@ -1,0 +1,332 @@
+"""Policies as files: what goes in comes out, and what is no policy is refused in one line."""
+
+import json
+import pickle
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax.traverse_util import flatten_dict
+
+from tests.train.snake.snake_runs import make_run
+from train import evaluate, render
+from train.host import command, policy_files, records, runs
+from train.host.errors import UsageError
+from train.host.program import Run
+from train.policies import export as policies
+from train.policies import store
+from train.snake.program import PROGRAM
+from train.snake.training import make_player
+
+GAME = "--env.rows 5 --env.cols 6 --loop.num_envs 4 --network.hidden 8 7"
+FLAGS = {
+    "ppo": f"ppo {GAME} --env.mirror --env.rewards.food 2 --run.seed 3 --run.num_seeds 2",
+    "dqn": f"dqn {GAME} --agent.capacity 40 --network.dueling",
+}
+
+
+def marked(agent: Any) -> Any:
+    """Random numbers, so that its parameters differ from all else it keeps."""
+    rng = np.random.default_rng(9)
+    draw = lambda x: jnp.asarray(rng.standard_normal(x.shape), x.dtype)
+    return jax.tree.map(lambda x: draw(x) if x.dtype == "f4" else x, agent)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> tuple[Run, Path]:
+    """A run of PPO, and the policy of its last seed."""
+    return export("ppo", tmp_path_factory)
+
+
+@pytest.fixture(scope="module", params=list(FLAGS))
+def either(request, tmp_path_factory) -> tuple[Run, Path]:
+    """A run of each agent, and the policy of its last seed."""
+    return export(request.param, tmp_path_factory)
+
+
+def export(preset: str, tmp_path_factory) -> tuple[Run, Path]:
+    folder = tmp_path_factory.mktemp(preset)
+    directory = make_run(folder / "run", FLAGS[preset], marked)
+    run, path = runs.load(directory), folder / "small.safetensors"
+    (directory / "eval.json").write_text(json.dumps({"score": "score", "seeds": [scores(run)]}))
+    flags = [str(directory), str(path), f"--seed={run.seeds[-1]}", "--hardware=an abacus"]
+    assert policies.main(["export", *flags]) == 0
+    return run, path
+
+
+def scores(run: Run) -> dict[str, Any]:
+    summary = {"mean": 7.25, "low": 6.5, "high": 8.125, "median": 7.0, "max": 11.0}
+    return {"seed": run.seeds[-1], "games": 40, "score": summary}
+
+
+def contents(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Header and body of a safetensors file, read as its format is published."""
+    data = path.read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    return json.loads(data[8:end]), data[end:]
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], Any], body: bytes | None = None):
+    header, found = contents(path)
+    change(header)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + (found if body is None else body))
+
+
+def test_a_file_holds_the_parameters_and_nothing_else(either):
+    run, path = either
+    params = run.agents[-1].learner.params if hasattr(run.agents[-1], "learner") else None
+    params = run.agents[-1].params if params is None else params
+    expected = flatten_dict(params["params"], sep="/")
+    header, body = contents(path)
+    metadata = header.pop("__metadata__")
+    assert header.keys() == expected.keys()
+    assert "torso/Dense_0/kernel" in header
+    for name, x in expected.items():
+        begin, end = header[name]["data_offsets"]
+        assert header[name]["dtype"] == "F32"
+        found = np.frombuffer(body[begin:end], "<f4").reshape(header[name]["shape"])
+        np.testing.assert_array_equal(found, x)
+    assert json.loads(metadata["config"])["env"]["rows"] == 5
+    assert json.loads(metadata["scores"])["score"]["mean"] == 7.25
+
+
+def test_a_loaded_policy_acts_as_the_agent_of_its_run(either):
+    run, path = either
+    policy = store.as_run(path)
+    assert policy.config.env == run.config.env
+    assert policy.program is PROGRAM
+    env, params, agent = make_player(policy.config)
+    obs = jax.random.normal(jax.random.key(1), (500, *env.observation_space(params).shape))
+    act = lambda state, obs: agent.act(state, (), obs, jax.random.key(0))[0]
+    act = jax.jit(jax.vmap(act, in_axes=(None, 0)))
+    actions = act(run.agents[-1], obs)
+    np.testing.assert_array_equal(act(policy.agents[0], obs), actions)
+    assert len(set(actions.tolist())) > 1
+
+
+def test_the_card_tells_how_to_train_it_again(either):
+    run, path = either
+    card = path.with_suffix(".md").read_text()
+    line = next(line for line in card.splitlines() if line.startswith("python -m train.snake"))
+    again, _ = command.parse(PROGRAM, shlex.split(line)[3:])
+    assert again == run.config
+    for text in ("an abacus", "7.25 (6.5 to 8.125), median 7, most 11", "12 s", "40 complete"):
+        assert text in card
+
+
+def test_scores_of_another_agent_are_left_out(exported, tmp_path, monkeypatch):
+    run, _ = exported
+    content = json.loads((run.directory / "eval.json").read_text())
+    for change, known in (({}, True), ({"updates": 2}, False), ({"greedy": False}, False)):
+        monkeypatch.setattr(policies.scores, "read_evaluation", lambda _, c=change: content | c)
+        path = policies.export(run.directory, str(tmp_path / "p.safetensors"), run.seeds[-1])
+        assert ("7.25" in path.with_suffix(".md").read_text()) is known
+        assert policies.policy_files.read_metadata(path)["scores"] == (
+            content["seeds"][0] if known else None
+        )
+
+
+def test_what_a_newer_version_asks_has_the_value_of_the_preset(exported, tmp_path):
+    run, path = exported
+    copy = tmp_path / "old.safetensors"
+    copy.write_bytes(path.read_bytes())
+
+    def forget(header):
+        config = json.loads(header["__metadata__"]["config"])
+        del config["network"]["noisy"], config["run"]["checkpoint_every"]
+        header["__metadata__"]["config"] = json.dumps(config)
+
+    rewritten(copy, forget)
+    assert store.as_run(copy).config.network == run.config.network
+
+
+def metadata(**changes: Any) -> Callable[[Path], object]:
+    def change(header):
+        header["__metadata__"] |= {name: json.dumps(x) for name, x in changes.items()}
+
+    return lambda path: rewritten(path, change)
+
+
+def configured(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], object]:
+    def edit(header):
+        config = json.loads(header["__metadata__"]["config"])
+        change(config)
+        header["__metadata__"]["config"] = json.dumps(config)
+
+    return lambda path: rewritten(path, edit)
+
+
+def begin(directory: Path, policy: Path | str, preset: str, flags: str = "") -> int:
+    """One update too small to be seen, after a beginning with a policy."""
+    run = f"--run.total_steps 1 --run.chunk_steps 1 --run.evaluation_games 0 --run.policy {policy}"
+    small = f"--agent.learning_rate 1e-12 --run.directory {directory}"
+    words = f"{FLAGS[preset]} {run} {small} {flags}".split()
+    return command.main(PROGRAM, words)
+
+
+def test_a_run_begins_with_a_policy_and_goes_on_without_it(either, tmp_path):
+    run, path = either
+    copy = tmp_path / "lent.safetensors"
+    copy.write_bytes(path.read_bytes())
+    preset = records.read_config(run.directory)["preset"]
+    assert begin(tmp_path / "run", copy, preset) == 0
+    wanted = policy_files.parameters(run.agents[-1])
+    begun = runs.load(tmp_path / "run")
+    assert len(begun.agents) == len(run.agents)
+    for agent in begun.agents:
+        found = policy_files.parameters(agent)
+        assert found.keys() == wanted.keys()
+        for name, x in wanted.items():
+            np.testing.assert_allclose(found[name], x, rtol=0, atol=1e-9)
+        if preset == "dqn":
+            target, params = agent.learner.target_params, agent.learner.params
+            jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-9), target, params)
+    copy.unlink()
+    words = ["--resume", str(tmp_path / "run")]
+    assert command.main(PROGRAM, words) == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "policy", "message"),
+    [
+        ("", "nobody", "there is no policy nobody"),
+        ("--network.hidden 8 9", "POLICY", "expected [8, 9]"),
+        ("", "FOREIGN", "is a policy of two_snake, not of snake"),
+    ],
+)
+def test_a_policy_that_does_not_fit_is_refused_before_anything_is_written(
+    flags, policy, message, exported, tmp_path, capsys
+):
+    _, path = exported
+    foreign = tmp_path / "foreign.safetensors"
+    foreign.write_bytes(path.read_bytes())
+    metadata(entry_point="two_snake")(foreign)
+    names = {"POLICY": path, "FOREIGN": foreign}
+    assert begin(tmp_path / "run", names.get(policy, policy), "ppo", flags) == 2
+    refused_in_one_line(capsys, message)
+    assert not (tmp_path / "run").exists()
+
+
+def renamed(header: dict[str, Any]) -> None:
+    header["policy/weight"] = header.pop("policy/kernel")
+
+
+def poisoned(path: Path) -> None:
+    header, body = contents(path)
+    place = header["policy/kernel"]["data_offsets"][0]
+    bad = body[:place] + np.float32(np.nan).tobytes() + body[place + 4 :]
+    rewritten(path, lambda header: None, bad)
+
+
+BROKEN = {
+    "empty": (lambda path: path.write_bytes(b""), "cannot be read"),
+    "pickle": (lambda path: path.write_bytes(pickle.dumps({"w": 1.0})), "cannot be read"),
+    "in the header": (lambda path: path.write_bytes(path.read_bytes()[:300]), "cannot be read"),
+    "in the numbers": (lambda path: path.write_bytes(path.read_bytes()[:-9]), "cannot be read"),
+    "foreign": (lambda path: rewritten(path, lambda h: h.pop("__metadata__")), "nothing of"),
+    "format": (metadata(format=2), "has format 2; this program reads format 1"),
+    "no JSON": (
+        lambda path: rewritten(path, lambda h: h["__metadata__"].update(updates="{")),
+        "has metadata that are not JSON",
+    ),
+    "entry": (metadata(entry_point="os"), "is of the program os, which is unknown here"),
+    "preset": (metadata(preset="best"), "has the preset best, which is unknown here"),
+    "board": (configured(lambda c: c["env"].update(rows=99)), "rows is 99; expected 4 to 20"),
+    "field": (configured(lambda c: c["env"].update(luck=1)), "see env.luck"),
+    "word": (configured(lambda c: c["network"].update(hidden="ab")), "cannot be used"),
+    "width": (configured(lambda c: c["network"].update(hidden=[8, 9])), "expected [8, 9]"),
+    "name": (lambda path: rewritten(path, renamed), "policy/weight is [7, 3], expected none"),
+    "NaN": (poisoned, "NaN or infinity in policy/kernel"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_is_no_policy_is_refused_in_one_line(kind: str, exported, tmp_path, capsys):
+    _, path = exported
+    damage, message = BROKEN[kind]
+    copy = tmp_path / "broken.safetensors"
+    copy.write_bytes(path.read_bytes())
+    damage(copy)
+    assert render.main([f"--policy={copy}", f"--out={tmp_path}"]) == 2
+    refused_in_one_line(capsys, message)
+    assert evaluate.main(["--policy", str(copy)]) == 2
+    refused_in_one_line(capsys, message)
+
+
+@pytest.mark.parametrize(
+    ("main", "flags", "message"),
+    [
+        (policies.main, "", "expected: python -m train.policies export RUN NAME, or list"),
+        (policies.main, "export nowhere a", "nowhere is not a run directory"),
+        (policies.main, "export RUN a", "has no seed None: choose --seed among 3, 4"),
+        (policies.main, "export RUN a --seed 5", "has no seed 5: choose --seed among 3, 4"),
+        (policies.main, "export RUN a/b --seed 3", "'a/b' is no name of a policy"),
+        (policies.main, "export RUN .a --seed 3", "'.a' is no name of a policy"),
+        (policies.main, "export RUN a --seeds 3", "--seeds"),
+        (render.main, "--policy nobody", "there is no policy nobody"),
+        (render.main, "", "expected a run directory or --policy NAME"),
+        (render.main, "RUN --policy POLICY", "and not both"),
+        (render.main, "RUN --out away", "--out is for policies"),
+        (evaluate.main, "", "expected a run directory or --policy NAME"),
+        (evaluate.main, "RUN --policy POLICY", "and not both"),
+        (evaluate.main, "--policy nobody", "there is no policy nobody"),
+    ],
+)
+def test_a_mistake_is_answered_in_one_line(main, flags, message, exported, capsys, monkeypatch):
+    run, path = exported
+    monkeypatch.setattr(policy_files, "TRAINED", path.parent / "package")
+    names = {"RUN": str(run.directory), "POLICY": str(path)}
+    assert main([names.get(word, word) for word in flags.split()]) == 2
+    refused_in_one_line(capsys, message)
+    assert not policy_files.names()
+
+
+def refused_in_one_line(capsys, message: str) -> None:
+    out, err = capsys.readouterr()
+    assert message in err
+    assert err.count("\n") == 1
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "value", "message"),
+    [
+        (policies, "LARGEST", 100, "bytes; expected 100"),
+        (policy_files, "parameters", lambda agent: {"w": np.full(3, np.inf)}, "would act by NaN"),
+    ],
+)
+def test_what_cannot_be_kept_is_not_exported(place, name, value, message, exported, monkeypatch):
+    run, path = exported
+    package = path.parent / "refused"
+    monkeypatch.setattr(policy_files, "TRAINED", package)
+    monkeypatch.setattr(place, name, value)
+    with pytest.raises(UsageError, match=message):
+        policies.export(run.directory, "a", run.seeds[0])
+    assert not list(package.glob("*"))
+
+
+def test_names_are_found_in_the_package(exported, tmp_path, monkeypatch, capsys):
+    run, _ = exported
+    monkeypatch.setattr(policy_files, "TRAINED", tmp_path)
+    policies.export(run.directory, "tiny-5x6", run.seeds[-1])
+    assert store.as_run("tiny-5x6").config.env == run.config.env
+    assert policies.main(["list"]) == 0
+    assert "tiny-5x6" in (listed := capsys.readouterr().out)
+    assert "7.25" in listed
+
+
+@pytest.mark.parametrize("name", policy_files.names())
+def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
+    run = store.as_run(name)
+    obs = jnp.zeros(make_player(run.config)[0].observation_space().shape)
+    action, _, _ = make_player(run.config)[2].act(run.agents[0], (), obs, jax.random.key(0))
+    assert 0 <= int(action) < 3
+    card = policy_files.file_of(name).with_suffix(".md").read_text()
+    assert f"# {name}\n" in card
+    assert f"train.render --policy {name}" in card

@@ -1,0 +1,43 @@
+"""Run directories that nobody trained, of Snake or another program: all is 0 but the agent."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import checkpoint
+from jaxrl.types import AgentState
+from train.host import command, compiled, records
+from train.host.config import plain
+from train.host.program import Program
+from train.snake import program as snake
+
+UPDATES = 3
+COUNTERS = {"updates": UPDATES, "seconds": 12.5}
+
+
+def make_run(
+    directory: Path,
+    flags: str,
+    change: Callable[[AgentState], AgentState],
+    program: Program = snake.PROGRAM,
+) -> Path:
+    """A run as `python -m train.NAME FLAGS` leaves one, with what `change` makes of no agent."""
+    config, preset = command.parse(program, flags.split())
+    seeds = config.run.seed_array()
+    like = jax.eval_shape(compiled.beginning(program.training(config).init, seeds), seeds)
+    state = jax.tree.map(nothing, like)
+    state = state._replace(agent=change(state.agent))
+    directory.mkdir()
+    records.write_config(directory, program.address, preset, config)
+    meta = {"config": plain(config), "counters": COUNTERS, **records.provenance()}
+    checkpoint.save(directory / records.CHECKPOINTS, UPDATES, state, meta)
+    return directory
+
+
+def nothing(like: jax.ShapeDtypeStruct) -> jax.Array:
+    """Zeros, also for keys."""
+    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(jnp.zeros((*like.shape, 2), jnp.uint32))
+    return jnp.zeros(like.shape, like.dtype)

@@ -1,0 +1,34 @@
+"""What a configuration of Snake becomes."""
+
+from dataclasses import replace
+
+import pytest
+
+from train.snake.config import PRESETS, annealed
+
+BUDGET = 1_000_000  # environment steps
+
+
+@pytest.mark.parametrize(
+    ("preset", "updates"),
+    [
+        ("ppo", 31),  # rollouts of 512 x 64 steps, the last one whole
+        ("pqn", 62),  # rollouts of 512 x 32 steps
+        ("rainbow", 8 * 3907),  # gradient updates, eight for each 256 steps
+        ("dqn", float("inf")),  # as published
+    ],
+)
+def test_learning_rates_reach_zero_with_the_budget(preset, updates):
+    config = PRESETS[preset]
+    config = replace(config, run=replace(config.run, total_steps=BUDGET))
+    assert annealed(config).anneal_updates == updates
+
+
+@pytest.mark.parametrize("preset", ["ppo", "pqn", "dqn"])
+def test_or_after_as_many_steps_as_are_asked_for(preset):
+    config = PRESETS[preset]
+    per_rollout = config.loop.num_envs * config.loop.num_steps
+    per_step = getattr(config.agent, "updates_per_rollout", 1) / per_rollout
+    asked = replace(config, anneal_steps=50_000)
+    assert annealed(asked).anneal_updates == pytest.approx(50_000 * per_step)
+    assert annealed(replace(config, anneal_steps=0)).anneal_updates == float("inf")

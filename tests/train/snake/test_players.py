@@ -1,0 +1,47 @@
+"""`python -m train.snake.players` from the outside."""
+
+import json
+
+import pytest
+
+from train.snake import players
+
+
+def test_the_table_and_the_file_say_how_well_each_player_plays(tmp_path, capsys):
+    path = tmp_path / "players.json"
+    flags = ["--rows=4", "--cols=5", "--games=12", "--players", "hamiltonian", "direct"]
+    assert players.main([*flags, f"--out={path}"]) == 0
+    out = capsys.readouterr().out
+    assert "Snake 4×5, modern rules" in out
+    assert "…" not in out  # every number is readable in a log file
+    content = json.loads(path.read_text())
+    assert (content["rows"], content["cols"], content["rules"]) == (4, 5, "modern")
+    perfect, hasty = content["players"].values()
+    assert perfect["games"] == hasty["games"] == 12
+    assert perfect["score"]["mean"] == 17  # of 20 cells the snake begins with three
+    assert perfect["won"]["mean"] == 1
+    assert perfect["won"]["low"] == pytest.approx(1 / (1 + 1.959964**2 / 12))  # Wilson
+    assert perfect["steps_per_food"] == pytest.approx(perfect["length"]["mean"] / 17)
+    assert hasty["won"]["mean"] == 0
+    deaths = [hasty[ending]["mean"] for ending in players.ENDINGS]
+    assert sum(deaths) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        ("--games 0", "--games is 0; expected at least 1"),
+        ("--max-steps 0", "--max-steps is 0; expected at least 1"),
+        ("--rows 3", "rows is 3; expected 4 to 20 cells"),
+        ("--players best", "no player best for 10×10; choose among random, random_safe, direct"),
+        ("--rows 5 --cols 5 --players shortcuts", "no player shortcuts for 5×5; choose among"),
+        ("--out nowhere/players.json", "--out nowhere/players.json lies in no folder"),
+        ("--rules strict", "invalid choice 'strict'"),
+    ],
+)
+def test_a_mistake_is_answered_in_one_line(flags: str, complaint: str, capsys):
+    assert players.main(flags.split()) == 2
+    out, err = capsys.readouterr()
+    assert complaint in err
+    assert err.count("\n") == 1
+    assert out == ""

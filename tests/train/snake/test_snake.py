@@ -1,0 +1,130 @@
+"""`python -m train.snake` from the outside: a small run, what it leaves, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from PIL import Image
+
+from jaxrl import checkpoint
+from tests.train.host import crashes
+from train import evaluate, render
+from train.host import command, compiled
+from train.host.records import CHECKPOINTS, read_metrics
+from train.snake.program import PROGRAM
+
+SMALL = {
+    "ppo": ["--env.rows=5", "--env.cols=6", "--loop.num_envs=8", "--loop.num_steps=16"],
+    "dqn": ["--env.rows=5", "--env.cols=5", "--loop.num_envs=8", "--agent.capacity=500"],
+}
+BUDGET = {"ppo": 6 * 128, "dqn": 2_048}
+MOST_FOOD = {"ppo": 27, "dqn": 22}  # a snake begins with three cells of the board
+
+
+def snake_command(*arguments: str) -> int:
+    return command.main(PROGRAM, arguments)
+
+
+def train(directory: Path, preset: str) -> int:
+    budget = f"--run.total_steps={BUDGET[preset]}"
+    chunk = f"--run.chunk_steps={BUDGET[preset] // 6}"
+    flags = [budget, chunk, "--run.checkpoint_every=3", "--run.evaluation_games=4"]
+    return snake_command(preset, *SMALL[preset], *flags, f"--run.directory={directory}")
+
+
+def final_state(directory: Path, preset: str):
+    config, _ = command.parse(PROGRAM, ["--resume", str(directory)])
+    training = PROGRAM.training(config)
+    like = jax.eval_shape(compiled.beginning(training.init, config.run.seed_array()), 0)
+    return checkpoint.restore(directory / CHECKPOINTS, like)[0]
+
+
+@pytest.fixture(scope="module", params=["ppo", "dqn"])
+def finished(request, tmp_path_factory) -> tuple[Path, str]:
+    directory = tmp_path_factory.mktemp(request.param) / "run"
+    assert train(directory, request.param) == 0
+    return directory, request.param
+
+
+def test_a_run_leaves_record_score_curve_and_film(finished):
+    directory, preset = finished
+    rows = read_metrics(directory)
+    assert [row["steps"] for row in rows][-1] == BUDGET[preset]
+    assert len(rows) == 6
+    scores = json.loads((directory / "eval.json").read_text())["seeds"][0]
+    assert scores["games"] == 4
+    assert 0 <= scores["score"]["mean"] <= MOST_FOOD[preset]
+    with Image.open(directory / "learning_curve.png") as curve:
+        assert curve.width > 500
+    with Image.open(directory / "best_game.gif") as film:
+        assert film.n_frames > 1  # pyright: ignore
+
+
+def test_a_finished_run_is_evaluated_and_drawn_again(finished):
+    directory, _ = finished
+    (directory / "best_game.gif").unlink()
+    assert evaluate.main([str(directory), "--games", "3", "--sampled"]) == 0
+    again = json.loads((directory / "eval.json").read_text())
+    assert again["seeds"][0]["games"] == 3
+    assert again["greedy"] is False
+    assert render.main([str(directory), "--games", "3"]) == 0
+    assert (directory / "best_game.gif").exists()
+
+
+def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
+    """From what a crash after the first of two checkpoints leaves."""
+    directory, preset = finished
+    interrupted = tmp_path / "run"
+    crashes.after_the_first_checkpoint(directory, interrupted)
+    assert snake_command("--resume", str(interrupted), "--run.evaluation_games=0") == 0
+    assert len(read_metrics(interrupted)) == 6
+    before, after = final_state(directory, preset), final_state(interrupted, preset)
+    for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
+        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(a), jax.random.key_data(b)
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--env.rows=3"], "rows is 3; expected 4 to 20 cells"),
+        (["--env.cols=21"], "cols is 21; expected 4 to 20 cells"),
+        (["--env.observation=eyes"], "eyes"),
+        (["--agent.speed=3"], "--agent.speed"),
+        (["fast"], f"there is no preset fast: choose one of {', '.join(PROGRAM.presets)}"),
+        (["--loop.num_envs=10", "--loop.num_steps=3"], "30 transitions cannot be split into 8"),
+        (["--agent.learning_rate=nan"], "ppo learning_rate is nan, expected a number above 0"),
+        (["--agent.learning_rate=-1e-3"], "ppo learning_rate is -0.001"),
+        (["dqn", "--agent.discount=1.1"], "dqn discount is 1.1, expected a number at least 0.0"),
+        (["pqn", "--agent.epsilon_end=2"], "pqn epsilon_end is 2.0, expected a number at least"),
+        (["--agent.final_discount=1"], "ppo final_discount is 1.0, expected a number at least"),
+        (["--loop.num_envs=0"], "loop.num_envs is 0, expected a number at least 1"),
+        (["dqn", "--agent.batch_size=0"], "batch_size is 0"),
+        (["--resume=/nowhere"], "/nowhere is not a run directory"),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) else None,
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path):
+    directory = tmp_path / "run"
+    assert snake_command(*flags, f"--run.directory={directory}") == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert not directory.exists()
+
+
+def test_another_configuration_is_refused_and_shown(finished, capsys):
+    directory, _ = finished
+    code = snake_command("--resume", str(directory), "--network.hidden", "32")
+    assert code == 2
+    assert "network.hidden: [128, 128] -> [32]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("of", [evaluate, render])
+def test_what_is_no_run_is_refused(of, capsys, tmp_path):
+    assert of.main([str(tmp_path)]) == 2
+    assert "is not a run directory" in capsys.readouterr().err

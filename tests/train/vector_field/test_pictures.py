@@ -1,0 +1,285 @@
+"""Pictures and film of learned fields: the arithmetic behind them, and what a small run leaves."""
+
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from PIL import Image
+from rich.table import Table
+
+from jaxrl.dynamics import rbf
+from jaxrl.loop import Metrics
+from tests.train.images import assert_drawn, saved, size_alone, words_fit
+from train.host import compiled, scores, settings
+from train.host.settings import Evaluation
+from train.vector_field import curves, experiments, film, maps, pictures
+from train.vector_field.config import PRESETS, Config
+from train.vector_field.training import State, make_training
+
+SEEN = PRESETS["seen"]
+SMALL = replace(
+    SEEN,
+    policies=("random", "bang50"),
+    env=replace(SEEN.env, fields=("limit_cycle",)),
+    bayesian=replace(SEEN.bayesian, grid=rbf.Grid(per_axis=5, half_width=2.5)),
+    run=replace(SEEN.run, num_seeds=2, total_steps=100),
+)
+SEEDS = SMALL.run.seed_array()
+RNG = np.random.default_rng(0)
+
+
+def evaluation_of(config: Config, steps: int = 4) -> dict:
+    """As in `eval.json`."""
+    fields, policies = config.env.fields, config.policies
+    falling = [np.linspace(1, -9, steps).tolist()] * len(fields)
+    rows = [
+        {"seed": seed, "field_error": 1.0}
+        | {name: {"r2": falling, "r2_free": falling} for name in policies}
+        for seed in config.run.seeds
+    ]
+    times = {"compile_seconds": 0.0, "seconds": 0.0}
+    content = {"score": "field_error", "fields": list(fields), "policies": list(policies)}
+    return {**content, **times, "seeds": rows}
+
+
+class Finished(NamedTuple):
+    """A run of two seeds and two policies, drawn."""
+
+    config: Config
+    states: list[State]  # after 0, 50 and 100 samples
+    rows: list[dict]
+    paths: list[Path]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Finished:
+    directory = tmp_path_factory.mktemp("fields")
+    with pytest.MonkeyPatch.context() as patch:  # to search for what is in reach takes long
+        patch.setattr(experiments, "reachable", lambda *_, **__: jnp.ones((25, 25), bool))
+        training = make_training(SMALL)
+        states = [jax.jit(compiled.beginning(training.init, SEEDS))(SEEDS)]
+        update, rows = jax.jit(jax.vmap(training.update)), []
+        for steps in (50, 100):
+            state, metrics = update(states[-1])
+            states.append(state)
+            for seed in (0, 1):
+                measures = {name: x[seed].tolist() for name, x in metrics.agent.items()}
+                rows.append({"seed": seed, "steps": steps, "updates": steps, "agent": measures})
+    (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (directory / "eval.json").write_text(json.dumps(evaluation_of(SMALL)))
+    agents = scores.agents_of(state.agent, 2)
+    traces = pictures.traces_of(SMALL, state)
+    paths = pictures.draw_all(directory, SMALL, agents, traces)
+    return Finished(SMALL, states, rows, paths)
+
+
+def replayed(finished: Finished) -> settings.Training:
+    """The first seed, policy and field of a run, as a training of their own."""
+    alone = lambda kept: jax.tree.map(
+        lambda x: np.asarray(x)[0, :1], kept
+    )  # seeds, policies, fields
+
+    def of_first(state: State) -> State:
+        traced = alone(state.experiments["random"]._replace(train=()))
+        agent, nothing = {"random": alone(state.agent["random"])}, cast(Any, ())
+        within = cast(Any, np.asarray(state.reachable[0]))
+        return State(agent, {"random": traced}, within, nothing, state.updates[0])
+
+    states = jax.tree.map(lambda *x: np.stack(x), *map(of_first, finished.states))
+    at = lambda time: jax.tree.map(lambda x: jnp.asarray(x)[time], states)
+    nothing = Metrics(jnp.zeros((), jnp.int32), {}, {})
+    return settings.Training(
+        init=lambda key: at(0),
+        update=lambda state: (at(state.updates + 1), nothing),
+        evaluate=lambda *_: Evaluation({}, Table()),
+        steps_per_update=50,
+    )
+
+
+def test_a_run_leaves_its_arrays_and_four_pictures(finished):
+    paths = finished.paths
+    names = ["experiments.npz", "fields.png", "information.png", "errors.png", "forecasts.png"]
+    assert [path.name for path in paths] == names
+    with np.load(paths[0]) as arrays:
+        found = dict(arrays)
+    assert {name: x.shape for name, x in found.items()} == {
+        "trails": (2, 2, 1, 1000, 2),
+        "visited": (2, 2, 1, 25, 25),
+        "reachable": (2, 1, 25, 25),
+        "learned": (2, 2, 1, 25, 25, 2),
+        "true": (2, 1, 25, 25, 2),
+    }
+    x, y = np.meshgrid(*[np.linspace(-2, 2, 25)] * 2, indexing="ij")
+    inward = np.sum(found["true"][0, 0] * np.stack([x, y], -1), axis=-1)  # to a circle of radius 1
+    assert (inward[np.hypot(x, y) > 1.1] < 0).all()
+    assert (inward[(np.hypot(x, y) < 0.9) & (np.hypot(x, y) > 0)] > 0).all()
+    last = finished.rows[-2:]
+    for seed, policy in product((0, 1), (0, 1)):
+        missed = found["learned"][seed, policy, 0] - found["true"][seed, 0]
+        error = np.sqrt(np.sum(missed**2) / np.sum(found["true"][seed, 0] ** 2))
+        assert error == pytest.approx(last[seed]["agent"]["error"][0][policy], rel=1e-4)
+        states = found["trails"][seed, policy, 0][-100:]
+        visited = np.zeros((25, 25), bool)
+        near = np.round((states + 2) * 6).astype(int)
+        inside = ((near >= 0) & (near < 25)).all(axis=1)
+        visited[tuple(near[inside].T)] = True
+        np.testing.assert_array_equal(found["visited"][seed, policy, 0], visited)
+
+
+def test_pictures_drawn_again_have_the_trails_of_before(finished, monkeypatch):
+    directory, state = finished.paths[0].parent, finished.states[-1]
+    drawn = []
+    for name, place in (("fields", 4), ("information", 3)):
+        given = lambda *arguments, place=place: drawn.append(arguments[place])
+        monkeypatch.setattr(maps, name, given)
+    arrays = finished.paths[0].read_bytes()
+    agents, traces = scores.agents_of(state.agent, 2), pictures.traces_of(SMALL, state)
+    assert pictures.draw_all(directory, SMALL, agents, traces) == finished.paths
+    assert finished.paths[0].read_bytes() == arrays
+    assert len(drawn) == 2
+    for trails in drawn:
+        for place, name in enumerate(SMALL.policies):
+            newest = state.experiments["random"].train.env.z[0, place, 0, 0]
+            np.testing.assert_array_equal(trails[name][0, -1], newest)
+
+
+def test_a_film_shows_what_the_record_says(finished, monkeypatch, tmp_path):
+    shown = []
+    write = film.write
+
+    def kept(path, true, moments, *rest):
+        shown.extend(moments)
+        write(path, true, moments, *rest)
+
+    monkeypatch.setattr(film, "write", kept)
+    path = film.film(tmp_path, SMALL, lambda config: replayed(finished), 2)
+    rows = [row for row in finished.rows if row["seed"] == 0]
+    assert [moment.samples for moment in shown] == [0, 50, 100]
+    expected = [1.0, *(row["agent"]["error"][0][0] for row in rows)]
+    np.testing.assert_allclose([moment.error for moment in shown], expected, rtol=1e-4)
+    assert not film.lengths(shown[0].lines).any()  # nothing is known yet
+    with Image.open(path) as gif:
+        gif.seek(2)
+        frame = np.asarray(gif.convert("RGB"))
+        with pytest.raises(EOFError):
+            gif.seek(3)
+    assert_drawn(path)
+    assert (frame[-1] == 255).all()  # the background is white, not nearly so
+    assert (frame.min(axis=-1) < 128).mean() > 0.02
+
+
+def test_streamlines_around_a_centre_are_arcs():
+    """Of v = (-y, x) with speed r: each step turns by pace √r / r, at the same distance."""
+    turning = lambda z: jnp.stack([-z[..., 1], z[..., 0]], axis=-1)
+    begin = jnp.array([[1.0, 0.0], [0.0, 4.0]])
+    follow = jax.jit(lambda pace: film.streamlines(turning, begin, pace))
+    lines = np.asarray(follow(jnp.float32(0.1)))
+    radii = np.array([[1.0], [4.0]])
+    angles = np.array([[0.0], [np.pi / 2]]) + 0.1 * np.arange(lines.shape[1]) / np.sqrt(radii)
+    np.testing.assert_allclose(lines[..., 0], radii * np.cos(angles), atol=2e-3)
+    np.testing.assert_allclose(lines[..., 1], radii * np.sin(angles), atol=2e-3)
+
+
+def test_traces_of_one_seed_have_its_axis_too():
+    config = replace(SMALL, run=replace(SMALL.run, num_seeds=1))
+    trail, within = RNG.normal(size=(2, 1, 30, 2)), np.ones((1, 3, 3), bool)
+    kept: Any = jax.random.key(0)  # as there are some in the state of a loop
+    experiment = experiments.Experiment(kept, trail, np.zeros((2, 1, 3, 3), bool))  # type: ignore
+    state = State({}, {"random": experiment}, cast(Any, within), kept, cast(Any, 0))
+    found = pictures.traces_of(config, state)
+    np.testing.assert_array_equal(found.trails, trail[None])
+    assert (found.visited.shape, found.reachable.shape) == ((1, 2, 1, 3, 3), (1, 1, 3, 3))
+
+
+def test_groups_are_put_into_the_order_of_the_policies():
+    config = replace(SMALL, policies=("d_optimal", "bang50", "myopic", "off"))
+    held = np.array([[10.0, 30.0]])
+    found = {"bang50": held, "d_optimal": np.array([[0.0]]), "myopic": np.array([[20.0]])}
+    np.testing.assert_array_equal(pictures.in_order(config, found, axis=1), [[0, 10, 20, 30]])
+
+
+def test_what_the_first_policy_is_held_against():
+    compared = pictures.compared_policies
+    assert compared(["d_optimal", "random", "off"]) == ["d_optimal", "random"]
+    assert compared(["d_optimal", "bang50", "random"]) == ["d_optimal", "random"]
+    assert compared(["off"]) == ["off"]
+
+
+def test_an_outline_runs_between_cells_within_and_without():
+    within = RNG.random((5, 5)) < 0.5
+    size = 2 * 3.0 / 4
+    expected = set()
+    for i, j in product(range(-1, 6), repeat=2):  # cells, and those around the grid
+        inside = lambda i, j: 0 <= i < 5 and 0 <= j < 5 and bool(within[i, j])
+        right, top = -3 + size * (i + 0.5), -3 + size * (j + 0.5)
+        if inside(i, j) != inside(i + 1, j):
+            expected.add((right, top - size, right, top))
+        if inside(i, j) != inside(i, j + 1):
+            expected.add((right - size, top, right, top))
+    found = maps.outline(within, 3.0)
+    assert {tuple(np.sort(edge, axis=0).ravel()) for edge in found} == expected
+    assert len(found) == len(expected)
+
+
+def test_maps_of_two_fields_are_drawn_where_nothing_is_known(tmp_path):
+    true = RNG.normal(size=(2, 6, 6, 2))
+    learned, path = {"o$f": np.zeros_like(true)}, tmp_path / "maps.png"
+    with saved() as figures:
+        maps.fields(path, ("limit_cycle", "duffing"), true, learned, {}, 2.0, "Both")
+    (figure,) = figures
+    assert_drawn(path)
+    assert words_fit(figure)
+
+
+def test_ticks_are_round_and_few():
+    ticks = maps.ticks
+    assert ticks(0.26, 1.1) == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.8, 1])
+    assert ticks(0.1, 3) == pytest.approx([0.1, 0.2, 0.5, 1, 2])
+    assert ticks(0.03, 100) == pytest.approx([0.1, 1, 10, 100])
+
+
+def test_rows_that_are_still_being_written_are_left_out(tmp_path):
+    """Three seeds, of which one has not yet reached the last row."""
+    config = replace(SMALL, run=replace(SMALL.run, num_seeds=3))
+    measures = {"error": [[0.5, 0.9]], "reachable_error": [[0.1, None]], "coverage": [[0.0, 0.1]]}
+    rows = [
+        {"seed": seed, "steps": steps, "agent": measures}
+        for steps in (50, 100, 150)
+        for seed in (0, 1, 2)
+    ]
+    whole = tmp_path / "whole.png"
+    curves.errors(whole, config, rows[:-3])
+    drawn = whole.read_bytes()
+    curves.errors(whole, config, rows[:-1])
+    assert whole.read_bytes() == drawn
+    assert min(size_alone(whole)) >= 300
+
+
+def test_intervals_of_forecasts_are_those_of_their_fall(tmp_path, monkeypatch):
+    """Seeds start at 0.9, 0.6, 0.3 and lose 0, 1, 2, 3 times 0.1, 0.2, 0.6 of it.
+
+    The mean is 0.6 less 0.3 times that; the falls 1, 2, 6 have deviation √7, and t = 4.3027.
+    """
+    config = replace(SMALL, run=replace(SMALL.run, num_seeds=3))
+    evaluation = evaluation_of(config)
+    falls = np.arange(4) * np.array([[0.1], [0.2], [0.6]])
+    for row, values in zip(
+        evaluation["seeds"], np.array([[0.9], [0.6], [0.3]]) - falls, strict=True
+    ):
+        row["random"] = {name: [values.tolist()] for name in ("r2", "r2_free")}
+    drawn = []
+    monkeypatch.setattr(curves, "_draw", lambda axes, x, *numbers: drawn.append(numbers))
+    monkeypatch.setattr(curves, "_legend", lambda *_: None)
+    curves.forecasts(tmp_path / "forecasts.png", evaluation)
+    for means, margins, policies in drawn:
+        assert policies == ["random", "bang50"]
+        np.testing.assert_allclose(means[0], 0.6 - 0.3 * np.arange(4))
+        half = 0.1 * np.arange(4) * 4.3027 * np.sqrt(7 / 3)
+        np.testing.assert_allclose(margins[0], half, rtol=0.01)
+    assert len(drawn) == 2  # stimulated and left alone

@@ -1,0 +1,269 @@
+"""`python -m train.vector_field` from the outside: a small run, what it leaves, what it refuses."""
+
+import json
+import math
+import shutil
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.table import Table
+
+from jaxrl import checkpoint
+from train.host import command, compiled, settings
+from train.host.records import CHECKPOINTS, read_metrics
+from train.vector_field import scores
+from train.vector_field.config import PRESETS, Config, World, make_env, policy
+from train.vector_field.program import PROGRAM
+from train.vector_field.training import make_training, worlds
+
+SMALL = (
+    "seen --env.fields limit_cycle --policies random hold5 --bayesian.grid.per-axis=5 "
+    "--run.num-seeds=2 --run.total-steps=100 --run.chunk-steps=50 --run.checkpoint-every=1"
+)
+TIMES = ("seconds", "steps_per_second", "compile_seconds")
+field_command = partial(command.main, PROGRAM)
+
+
+def configured(flags: str) -> Config:
+    return command.parse(PROGRAM, flags.split())[0]
+
+
+def without_times(content: dict) -> dict:
+    return {name: value for name, value in content.items() if name not in TIMES}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores, "HELD_OUT_STEPS", 100)
+        directory = tmp_path_factory.mktemp("vector_field") / "run"
+        assert field_command(arguments=[*SMALL.split(), f"--run.directory={directory}"]) == 0
+    return directory
+
+
+def test_a_run_leaves_a_record_and_a_score(finished):
+    rows = read_metrics(finished)
+    assert [(row["seed"], row["steps"]) for row in rows] == [
+        (seed, steps) for steps in (50, 100) for seed in (0, 1)
+    ]
+    content = json.loads((finished / "eval.json").read_text())
+    assert (content["fields"], content["policies"]) == (["limit_cycle"], ["random", "hold5"])
+    for row, last in zip(content["seeds"], rows[-2:], strict=True):
+        (of_policies,) = last["agent"]["error"]  # [F, P]
+        found = [row[name]["error"][0] for name in ("random", "hold5")]
+        np.testing.assert_allclose(found, of_policies, rtol=1e-5)
+        assert row["field_error"] == pytest.approx(found[0])
+        assert last["agent"]["field_error"] == pytest.approx(found[0])
+        assert np.shape(row["random"]["r2"]) == np.shape(row["random"]["r2_free"]) == (1, 31)
+        assert row["random"]["r2"][0][0] == pytest.approx(1)  # the state is seen
+    assert rows[0]["agent"]["error"] != rows[1]["agent"]["error"]
+    config = configured(SMALL)
+    steps, values = scores.error_curves(rows, config)
+    assert steps.tolist() == [50, 100]
+    assert values.shape == (2, 2, 1, 2)  # seeds, rows, fields, policies
+    for row, (seed, time) in zip(rows, [(0, 0), (1, 0), (0, 1), (1, 1)], strict=True):
+        np.testing.assert_array_equal(values[seed, time], row["agent"]["error"])
+
+
+def test_a_run_leaves_pictures_but_no_film(finished):
+    """Which makes an experiment again, and is left to `train.render`."""
+    pictures = {path.name for path in finished.iterdir() if path.suffix in (".png", ".gif")}
+    assert pictures == {"fields.png", "information.png", "errors.png", "forecasts.png"}
+
+
+def test_stopping_and_resuming_changes_nothing(finished, tmp_path, monkeypatch):
+    """From what a crash after the first of two checkpoints leaves."""
+    nothing = {"score": "field_error", "compile_seconds": 0.0, "seconds": 0.0, "seeds": []}
+    unscored = settings.Evaluation(nothing, Table())
+    monkeypatch.setattr(scores, "evaluate", lambda *_: unscored)
+    interrupted = tmp_path / "run"
+    interrupted.mkdir()
+    for name in ("config.yaml", "metrics.jsonl"):
+        shutil.copy(finished / name, interrupted)
+    shutil.copytree(finished / CHECKPOINTS, interrupted / CHECKPOINTS)
+    first, last = sorted(checkpoint.steps(interrupted / CHECKPOINTS))
+    assert (first, last) == (1, 2)
+    for path in (interrupted / CHECKPOINTS).iterdir():
+        if str(last) in path.name:
+            shutil.rmtree(path)
+    assert checkpoint.steps(interrupted / CHECKPOINTS) == [first]
+    undrawn = PROGRAM._replace(pictures=lambda *_: (), tables=lambda run: ())
+    assert command.main(undrawn, ["--resume", str(interrupted)]) == 0
+    chex.assert_trees_all_equal(bits(finished), bits(interrupted))
+    rows = [list(map(without_times, read_metrics(run))) for run in (finished, interrupted)]
+    assert rows[0] == rows[1]
+
+
+def bits(directory: Path) -> list:
+    """The last state of a run; of keys their numbers."""
+    config = configured(f"--resume {directory}")
+    beginning = compiled.beginning(make_training(config).init, config.run.seed_array())
+    like = jax.eval_shape(beginning, config.run.seed_array())
+    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, like)[0])
+    return [jax.random.key_data(x) if is_key(x) else x for x in leaves]
+
+
+# Configurations.
+
+
+CHANGES: dict[str, Any] = {
+    "fields": ("duffing", "van_der_pol"),
+    "observation": "loglinear",
+    "noise": "none",
+    "channels": 7,
+    "encoder": "mlp",
+    "num_inputs": 3,
+    "authority": 0.5,
+    "dt": 0.03,
+    "process_noise": 0.2,
+    "observation_noise": 0.3,
+    "bin_width": 0.7,
+}
+
+
+def test_every_field_of_a_world_arrives_in_it():
+    """Those that are numbers in the environment's parameters, the others in itself."""
+    assert set(CHANGES) == {field.name for field in fields(World)}
+    for name, value in CHANGES.items():
+        if not isinstance(value, float):
+            base = replace(World(), encoder="linear")
+            assert getattr(make_env(Config(env=replace(base, **{name: value}))), name) == value
+    world = World(**{**CHANGES, "observation": "linear"})
+    params = worlds(Config(env=world), jax.random.key(0))
+    for name, value in CHANGES.items():
+        if isinstance(value, float) and name != "authority":
+            np.testing.assert_allclose(getattr(params, name), [value] * 2)
+    np.testing.assert_array_equal(params.field, [0, 1])
+    velocity, z = make_env(Config(env=world)).velocity, jnp.array([0.5, -1.0])
+    first, second = (jax.tree.map(lambda x, i=i: x[i], params) for i in (0, 1))
+    duffing = 0.5 * np.array([-1.0, 0.5 + 0.5 - 0.5 * 0.5**3])
+    np.testing.assert_allclose(velocity(z, first), duffing, rtol=1e-5)
+    van_der_pol = 0.26 * np.array([-1.0, -0.75 - 0.5])
+    np.testing.assert_allclose(velocity(z, second), van_der_pol, rtol=1e-5)
+    axis = np.linspace(-2, 2, 40)
+    x, y = np.meshgrid(axis, axis)
+    speed = 0.26 * np.hypot(y, (1 - x**2) * y - x).mean()
+    np.testing.assert_allclose(second.action_bound, 0.5 * speed, rtol=1e-4)
+
+
+def test_policies_are_what_they_are_called():
+    config = Config()
+    shown = lambda name: policy(config, name)
+    held = [(shown(n).hold_steps, shown(n).at_edge, shown(n).kind) for n in ("hold20", "bang7")]
+    assert held == [(20, False, "hold"), (7, True, "hold")]
+    assert (shown("random").hold_steps, shown("random").at_edge) == (1, False)
+    assert (shown("off").strength, shown("random").strength) == (0.0, 1.0)
+    for name in ("d_optimal", "a_optimal", "disagreement"):
+        assert (shown(name).kind, shown(name).objective) == ("planned", name)
+    assert shown("myopic").kind == "myopic"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_an_update_of_any_preset_keeps_all_shapes(preset):
+    """With its first policy, which plans, or with one that is traced sooner."""
+    config = PRESETS[preset]
+    plans = preset in ("vector_field", "family", "sequence_vae")
+    config = replace(config, policies=(config.policies[0] if plans else "myopic",))
+    training = make_training(config)
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    after, metrics = jax.eval_shape(training.update, state)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+    assert metrics.agent[training.score].shape == ()
+    assert metrics.agent["error"].shape == (len(config.env.fields), 1)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--env.fields lorenz", "field 'lorenz' is unknown; expected some of limit_cycle, "),
+        ("--env.fields duffing duffing", "fields are duffing, duffing; give at least one, each"),
+        ("--policies clever", "policy 'clever' is unknown; expected off, random, hold20"),
+        ("--policies hold0", "policy 'hold0' is unknown"),
+        ("--policies random random", "policies are random, random; give at least one, each once"),
+        ("--bayesian.belief=exact", "bayesian.belief exact needs the state itself"),
+        ("--learner=sequence_vae --env.observation=mlp", "choose env.observation linear or logl"),
+        ("--env.dt=0", "env.dt is 0.0, expected a number above 0.0"),
+        ("--env.process-noise=-1", "env.process_noise is -1.0, expected a number above 0.0"),
+        ("--env.observation-noise=nan", "env.observation_noise is nan, expected a number above 0"),
+        ("spikes --env.bin-width=0", "env.bin_width is 0.0"),
+        ("--env.authority=0", "env.authority is 0.0"),
+        ("--box=0", "box is 0.0"),
+        ("--env.num-inputs=3", "num_inputs is 3, but the encoder 'identity' takes 2"),
+        ("seen --env.channels=3", "channels is 3, but the observation 'identity' has 2"),
+        ("--env.noise=poisson", "noise 'poisson' needs rates above 0"),
+        (
+            "--policies d_optimal --bayesian.policy.planner.elites=99",
+            "elites is 99, expected at most candidates",
+        ),
+        (
+            "--policies d_optimal --bayesian.policy.replan-steps=99",
+            "policy replan_steps is 99, expected at most",
+        ),
+        ("--bayesian.prior-speed=0", "prior_speed is 0.0, expected a number above 0.0"),
+        ("sequence_vae --vae.window=3", "window is 3, expected more than elbo.k_steps"),
+        (
+            "sequence_vae --policies d_optimal --vae.policy.planner.elites=99",
+            "elites is 99, expected at most candidates",
+        ),
+        ("sequence_vae --vae.learning-rate=-1", "learning_rate is -1.0"),
+        ("sequence_vae --model.effect=identity --env.encoder=linear --env.num-inputs=3", "actions"),
+    ],
+    ids=lambda value: value if value.startswith(("-", "se")) else "",
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    chosen = [] if "--policies" in flags else ["--policies", "myopic"]
+    assert field_command(arguments=[*flags.split(), *chosen, "--run.directory=run"]) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+# Arithmetic on records.
+
+
+def test_samples_ratio_is_of_the_first_sample_as_good_as_the_baseline():
+    steps = np.array([50, 100, 150, 200])
+    baseline = np.array([[1.0, 0.8, 0.6, 0.5], [1.0, 0.9, 0.9, 0.7], [1.0, 0.5, 0.4, 0.3]])
+    errors = np.array([[0.7, 0.5, 0.4, 0.3], [1.0, 0.9, 0.8, 0.7], [0.9, 0.8, 0.7, 0.6]])
+    found = scores.samples_ratio(steps, errors, baseline, at=200)
+    np.testing.assert_allclose(found, [2.0, 1.0, 0.0])
+    found = scores.samples_ratio(steps, errors, baseline, at=150)
+    np.testing.assert_allclose(found, [1.5, 1.5, 0.0])
+
+
+@pytest.mark.parametrize(("number", "low", "high"), [(4, 1, 4), (6, 1, 6), (9, 2, 8), (10, 2, 9)])
+def test_intervals_of_medians_are_those_of_the_tables(number, low, high):
+    """Which order statistics bound a median with 95 % confidence; (20: the 6th and the 15th)."""
+    values = np.random.default_rng(0).permutation(np.arange(1.0, number + 1))
+    found = scores.median_interval(values)
+    assert found == ((number + 1) / 2, low, high)
+    assert scores.median_interval(np.arange(1.0, 21.0))[1:] == (6, 15)
+
+
+def test_forecasts_are_compared_with_what_was_seen_so_many_steps_later():
+    rng = np.random.default_rng(1)
+    obs, ahead = rng.normal(size=(12, 2)), 3
+    expected = rng.normal(size=(12, ahead + 1, 2))
+    for t in range(12 - ahead):
+        expected[t, 0] = obs[t]
+        expected[t, 2] = obs[t + 2] + 0.1
+    found = scores.forecast_r2(*(jnp.asarray(x, jnp.float32) for x in (expected, obs)))
+    assert found.shape == (4,)
+    for k in range(ahead + 1):
+        shares = []
+        for c in range(2):
+            truth = [obs[t + k, c] for t in range(9)]
+            miss = sum((obs[t + k, c] - expected[t, k, c]) ** 2 for t in range(9))
+            shares.append(1 - miss / sum((y - np.mean(truth)) ** 2 for y in truth))
+        np.testing.assert_allclose(found[k], np.mean(shares), rtol=1e-4, atol=1e-5)
+    assert math.isclose(found[0], 1, abs_tol=1e-5)

@@ -1,0 +1,169 @@
+"""What a run of `train.allo` is told: the maze, the network, the learner, the budget; presets."""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from flax import linen as nn
+
+from jaxrl import checks
+from jaxrl.agents import allo
+from jaxrl.networks.conv import Conv
+from jaxrl.networks.encoder import Encoder, Fourier
+from jaxrl.networks.mlp import MLP
+from train.allo.problem import Maze
+from train.host import settings
+
+
+@dataclass(frozen=True)
+class Network:
+    """Dense layers under a linear head; for pixels two convolutions come first."""
+
+    observation: Literal["fourier", "coordinates", "one_hot", "pixels"] = "fourier"
+    """What the network sees of a state; fourier: coordinates and waves along them."""
+    frequencies: int = 16
+    """Waves along each coordinate."""
+    hidden: tuple[int, ...] = (128, 128, 128)
+    """Width of each hidden layer."""
+
+
+@dataclass(frozen=True)
+class Budget(settings.Config):
+    """How long, how often and where. Steps are gradient steps."""
+
+    num_seeds: int = 10
+    """Independent runs side by side, with the seeds seed, seed + 1, …; data are drawn anew, too."""
+    total_steps: int = 5_000
+    """Gradient steps of each seed, at most; with agent.schedule measured it ends once they are
+    done."""
+    chunk_steps: int = 50
+    """Gradient steps of each seed between two rows of the record."""
+    checkpoint_every: int = 10
+    """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Learns eigenvectors of the graph Laplacian of a random walk, without rewards."""
+
+    env: Maze = Maze()
+    network: Network = Network()
+    agent: allo.Config = allo.Config()
+    permute_every: int = 0
+    """Gradient steps between two random permutations of the outputs, to test stability; 0: none."""
+    run: Budget = field(default_factory=Budget)
+
+
+PAPER = allo.Config(
+    spare_features=0,
+    expectation="sampled",
+    optimizer="adam",
+    learning_rate=1e-3,
+    schedule="constant",
+    turn_every=0,
+    dual_step=1e-4,
+    barrier_start=0.5,
+    barrier_limit=10_000.0,
+)
+SAMPLED = allo.Config(
+    spare_features=0,
+    expectation="sampled",
+    batch_size=4096,
+    optimizer="adam",
+    learning_rate=1e-3,
+    schedule="budget",
+    turn_every=0,
+    dual_step=3e-3,
+    barrier_limit=10_000.0,
+)
+COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
+LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
+PRESETS = {
+    "allo": Config(),
+    "sampled": Config(agent=SAMPLED, run=Budget(total_steps=20_000, chunk_steps=200)),
+    "paper": Config(network=COORDINATES, agent=PAPER, run=LONG),
+    "ggdo": Config(
+        network=COORDINATES,
+        agent=replace(PAPER, method="ggdo", barrier_start=2.0, barrier_step=0.0),
+        run=LONG,
+    ),
+    "short": Config(
+        network=Network(observation="coordinates", hidden=(256,) * 4),
+        agent=replace(
+            PAPER,
+            num_features=10,
+            discount=0.2,
+            batch_size=256,
+            graph_weight=0.5,
+            learning_rate=3e-4,
+            dual_start=-2.0,
+            dual_step=3e-4,
+            barrier_step=0.0,
+        ),
+        env=Maze(walk_steps=1000),
+        run=LONG,
+    ),
+}
+
+
+def idle(config: Config) -> dict[str, str]:
+    """Fields that have no effect with a configuration, and why."""
+    agent = config.agent
+    found = {
+        "agent.gradient_steps": "run.total_steps sets it",
+        "agent.capacity": "env.transitions sets it",
+    }
+    if agent.expectation == "exact":
+        found["agent.batch_size"] = "it needs agent.expectation sampled"
+    if agent.expectation == "exact" or not agent.turn_every:
+        found["agent.turn_pairs"] = "it needs agent.expectation sampled and agent.turn_every"
+    if agent.schedule != "measured":
+        why = "it needs agent.schedule measured"
+        found |= {"agent.found_within": why, "agent.fall_steps": why}
+    if agent.method in ("ggdo", "gdo"):
+        names = ("dual_start", "dual_step", "dual_limit", "row_threshold")
+        found |= {f"agent.{name}": "it needs agent.method allo" for name in names}
+    if config.network.observation != "fourier":
+        found["network.frequencies"] = "it needs network.observation fourier"
+    return found
+
+
+def make_network(config: Config, num_states: int) -> nn.Module:
+    torso = MLP(config.network.hidden)
+    if config.network.observation == "fourier":
+        torso = nn.Sequential((Fourier(config.network.frequencies), torso))
+    if config.network.observation == "pixels":
+        torso = nn.Sequential((Conv(), torso))
+    return Encoder(torso, allo.outputs(config.agent, num_states))
+
+
+def learning_config(config: Config) -> allo.Config:
+    """The agent's configuration, with what follows from the rest."""
+    return replace(
+        config.agent,
+        gradient_steps=config.run.total_steps,
+        capacity=config.env.transitions,
+    )
+
+
+def check(config: Config) -> None:
+    """Refuses what would only show after compilation, or never."""
+    allo.check_config(config.agent)
+    checks.fields("env.", config.env, "transitions", "walk_steps", least=1)
+    for width in config.network.hidden or (0,):
+        checks.number("a width of network.hidden", width, least=1)
+    checks.number("network.frequencies", config.network.frequencies, least=1)
+    if config.permute_every < 0 or config.permute_every % config.agent.steps_per_update:
+        raise ValueError(
+            f"permute_every is {config.permute_every}; expected a multiple of "
+            f"agent.steps_per_update={config.agent.steps_per_update}"
+        )
+
+
+SUMMARIES = {
+    "allo": "Exact expectations, Muon and Rayleigh-Ritz rotations of the head.",
+    "sampled": "The same from minibatches of sampled pairs.",
+    "paper": "The learner of Gomez, Bowling & Machado (ICLR 2024) with its published constants.",
+    "ggdo": "Its rival, the generalised graph drawing objective (Wang et al. 2021).",
+    "short": "The 20,000 steps and sizes of a later script.",
+}
+"""What each preset is."""

@@ -1,0 +1,230 @@
+"""Curves of a run that learns Laplacian eigenvectors: similarity and eigenvalues over steps.
+
+d components. Rows are those of `metrics.jsonl` (see `train.host.records`), whose "agent" holds the
+number `similarity` and the lists `cosines` and `eigenvalues` `[d]`; what is None in them is left
+out. Every picture is a PNG, written whole or not at all.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from train.allo.maps import check_shape
+from train.host import pictures
+from train.host.pictures import GREY, STEPS, VERMILLION, Curve, Row
+
+UNIT = "gradient steps"
+LEAST = 1e-6  # distance from 1 below which similarities are drawn as one
+TICKS = np.array([0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 0.99999])
+
+
+def similarity_curves(
+    rows: Sequence[Row], path: str | Path, ceiling: float | None, title: str
+) -> None:
+    """Draws the similarity of every seed, and the mean |cos| of each component, over steps.
+
+    The axis shows orders of magnitude of what is missing to 1. `ceiling` is what the data allow.
+    Raises ValueError if there are rows, but none with a similarity.
+    """
+    _check_known(rows, "similarity")
+    figure, (left, right) = _panels(f"Learned against true eigenvectors: {title}", sharey=True)
+    end = max((row["steps"] for row in rows), default=0)
+    scale = pictures.dress(left, _label(rows), STEPS, end)
+    pictures.dress(right, _label(rows), STEPS, end)
+    lines = [(x / scale, _gap(y)) for x, y in pictures.curves(rows, "similarity", "steps")]
+    lowest = [y.min() for _, y in lines]
+    if lines:
+        pictures.draw_lines(left, lines)
+    else:
+        pictures.say_empty(left)
+    if ceiling is not None:
+        lowest.append(_gap(ceiling))
+        label = f"ceiling of the data, {ceiling:.4f}"
+        left.axhline(
+            float(_gap(ceiling)), color=VERMILLION, linestyle="--", linewidth=1.3, label=label
+        )
+    components = component_curves(rows, "cosines")
+    colours = _colours(len(components))
+    for lines, colour in zip(components, colours, strict=True):
+        if lines:
+            x, mean, _ = pictures.mean_curve(lines)
+            right.plot(x / scale, _gap(mean), pictures.line_style(x), color=colour, linewidth=1.4)
+            lowest += _gap(mean).tolist()
+    if not any(components):
+        pictures.say_empty(right)
+    left.set_yscale("log")
+    left.set_yticks(_gap(TICKS), [f"{tick:g}" for tick in TICKS])
+    left.set_yticks([], minor=True)
+    left.set_ylim(1.1, 0.7 * min([0.02, *lowest]))  # upside down, as it shows what is missing
+    left.set_ylabel("similarity")
+    right.tick_params(labelleft=True)
+    right.set_ylabel("|cos|" + ", mean of the seeds" * _many(rows))
+    _colour_bar(figure, right, colours)
+    _legend(figure, left.get_legend_handles_labels()[0])
+    pictures.save(figure, path)
+
+
+def eigenvalue_curves(
+    rows: Sequence[Row],
+    path: str | Path,
+    truth: np.ndarray,
+    published: np.ndarray | None,
+    title: str,
+) -> None:
+    """Draws learned λ over steps, and at the end against the true ones.
+
+    `truth` and `published` are `[d]`: λ of the operator that is learned, and by the convention of
+    papers. Raises ValueError for another shape than that of the rows, and if there are rows, but
+    none with eigenvalues.
+    """
+    truth = np.asarray(truth, float)
+    _check_known(rows, "eigenvalues")
+    components = component_curves(rows, "eigenvalues") or [[] for _ in truth]
+    check_shape("truth", truth, (len(components),))
+    if published is not None:
+        check_shape("published", published, truth.shape)
+    figure, (left, right) = _panels(f"Learned eigenvalues: {title}")
+    colours = _colours(len(truth))
+    _draw_eigenvalues(left, rows, components, truth, published, colours)
+    _draw_ends(right, truth, components, colours)
+    _colour_bar(figure, right, colours)
+    handles: list[Artist] = [Line2D([], [], color=GREY, label="learned")]
+    if max(map(len, components)) > 2:
+        handles.append(
+            Patch(color=GREY, alpha=0.25, linewidth=0, label="95 % interval of the mean")
+        )
+    handles.append(Line2D([], [], color=GREY, linestyle="--", label="true"))
+    if published is not None:
+        style = {"color": GREY, "marker": "d", "markersize": 4, "linestyle": ""}
+        handles.append(Line2D([], [], **style, label="true, as papers print it"))
+    _legend(figure, handles)
+    pictures.save(figure, path)
+
+
+def component_curves(rows: Sequence[Row], name: str) -> list[list[Curve]]:
+    """For each component of the agent's list `name`, the curves of `train.host.pictures.curves`.
+
+    Raises ValueError if the lists of the rows differ in length.
+    """
+    known = [row for row in rows if row["agent"].get(name) is not None]
+    lengths = {len(row["agent"][name]) for row in known}
+    if len(lengths) > 1:
+        raise ValueError(f"{name} has {sorted(lengths)} components; expected the same in all rows")
+    components = []
+    for i in range(max(lengths, default=0)):
+        of_one = [{**row, "finished": {}, "agent": {name: row["agent"][name][i]}} for row in known]
+        components.append(pictures.curves(of_one, name, "steps"))
+    return components
+
+
+def _draw_eigenvalues(axes: Axes, rows, components, truth, published, colours) -> None:
+    """λ over steps; to the right of the curves what is known."""
+    end = max((row["steps"] for row in rows), default=0)
+    scale = pictures.dress(axes, _label(rows), STEPS, end)
+    end = end / scale or 1
+    for lines, colour in zip(components, colours, strict=True):
+        _draw_component(axes, [(x / scale, y) for x, y in lines], colour)
+    if not any(components):
+        pictures.say_empty(axes)
+    axes.hlines(truth, 1.01 * end, 1.08 * end, colours, "--", linewidth=1.3)
+    if published is not None:
+        axes.scatter(np.full(len(truth), 1.11 * end), published, 14, colours, marker="d")
+    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= 1.01 * end])
+    axes.set_xlim(0, 1.14 * end)
+    axes.set_ylabel("λ" + ", mean of the seeds" * _many(rows))
+    _limit(axes, components, truth if published is None else np.append(truth, published))
+
+
+def _draw_component(axes: Axes, lines: Sequence[Curve], colour) -> None:
+    """The mean of the seeds, and from three on its interval."""
+    if not lines:
+        return
+    x, mean, margin = pictures.mean_curve(lines)
+    axes.plot(x, mean, pictures.line_style(x), color=colour, linewidth=1.4)
+    if np.isfinite(margin).any():
+        axes.fill_between(x, mean - margin, mean + margin, color=colour, alpha=0.2, linewidth=0)
+
+
+def _limit(axes: Axes, components: Sequence[Sequence[Curve]], known: np.ndarray) -> None:
+    """Shows the λ that are known and the later half of the curves; wild beginnings are cut."""
+    late = [y[len(y) // 2 :] for lines in components for _, y in lines]
+    shown = np.concatenate([known, *late])
+    room = 0.06 * (shown.max() - shown.min()) or 0.1
+    axes.set_ylim(shown.min() - room, shown.max() + room)
+
+
+def _draw_ends(axes: Axes, truth: np.ndarray, components, colours) -> None:
+    """The last λ over the true one: the mean of the seeds, from three on with its interval."""
+    pictures.dress(axes, "true λ", ((1, ""),), 1)
+    axes.axline((0, 0), slope=1, color=GREY, linestyle="--", linewidth=1)
+    shown = truth.tolist()
+    for true, lines, colour in zip(truth, components, colours, strict=True):
+        if not lines:
+            continue
+        ends = np.array([y[-1] for _, y in lines])
+        style = {"color": colour, "fmt": "o", "markersize": 5, "capsize": 3}
+        axes.errorbar(true, ends.mean(), pictures.interval(ends), **style)
+        shown.append(ends.mean())
+    room = 0.08 * (max(shown) - min(shown)) or 0.1
+    axes.set_xlim(min(shown) - room, max(shown) + room)
+    axes.set_ylim(axes.get_xlim())
+    axes.locator_params(nbins=6)
+    axes.set_ylabel("learned λ at the end")
+
+
+def _panels(title: str, **shared) -> tuple[Figure, np.ndarray]:
+    figure = Figure(figsize=(10, 4.2), dpi=150, layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False)
+    return figure, figure.subplots(1, 2, **shared)
+
+
+def _many(rows: Sequence[Row]) -> bool:
+    return len({row["seed"] for row in rows}) > 1
+
+
+def _label(rows: Sequence[Row]) -> str:
+    return UNIT + " of each seed" * _many(rows)
+
+
+def _gap(similarity):
+    """What is missing to 1."""
+    return np.maximum(1 - np.asarray(similarity, float), LEAST)
+
+
+def _colours(count: int) -> np.ndarray:
+    """One for each component, from dark to light, `[count, 4]`."""
+    return matplotlib.colormaps["viridis"](np.linspace(0, 0.9, count))
+
+
+def _colour_bar(figure: Figure, axes: Axes, colours: np.ndarray) -> None:
+    """Which colour is which component, from 1; none where there is only one."""
+    d = len(colours)
+    if d < 2:
+        return
+    norm = BoundaryNorm(np.arange(d + 1) + 0.5, d)
+    bar = figure.colorbar(ScalarMappable(norm, ListedColormap(colours)), ax=axes, aspect=30)
+    bar.set_ticks(list(range(1, d + 1, -(-d // 16))))
+    bar.ax.tick_params(length=0, labelsize=8, which="both")
+    bar.outline.set_visible(False)
+    bar.set_label("component", size=9)
+
+
+def _legend(figure: Figure, handles: Sequence[Artist]) -> None:
+    if handles:  # below, where no curve runs into it
+        figure.legend(handles=handles, loc="outside lower left", ncols=len(handles), frameon=False)
+
+
+def _check_known(rows: Sequence[Row], name: str) -> None:
+    if rows and not any(name in row["agent"] for row in rows):
+        raise ValueError(
+            f"no row has {name}; expected the metrics of a run that learns eigenvectors"
+        )

@@ -1,0 +1,216 @@
+"""Maps of a maze: learned eigenvectors beneath the true ones, and how often cells were visited.
+
+S states, d components. Every picture is a PNG, written whole or not at all.
+"""
+
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from envs.grid.drawing import DIVERGING, heat_map
+from envs.grid.layouts import Layout
+from train.host import pictures
+from train.host.pictures import GREY, VERMILLION
+
+WALL = "#82878d"  # grey and of middling lightness, where the maps have their strongest hues
+DIVERGENT = LinearSegmentedColormap.from_list("divergent", DIVERGING / 255).with_extremes(bad=WALL)
+SEQUENTIAL = LinearSegmentedColormap.from_list("sequential", DIVERGING[3:] / 255)
+SEQUENTIAL = SEQUENTIAL.with_extremes(bad=WALL)
+PAIRS = 6  # side by side, at most
+LEGEND = (
+    "Learned ones beneath the true ones. Blue is negative, orange positive, white 0; signs of "
+    "learned ones are chosen to suit."
+)
+TIES = (
+    " A line joins equal λ, whose vectors may be any basis: there learned ones are first turned "
+    "together onto the true ones, and |cos| is from before."
+)
+# In inches: the edge, a line of a caption, the labels of a pair, the space between its mazes and
+# that between pairs.
+EDGE, LINE, LABELS, BETWEEN, GAP = 0.35, 0.155, 0.36, 0.07, 0.22
+
+
+class Eigenvectors(NamedTuple):
+    """Learned eigenvectors beside the true ones, by component."""
+
+    truth: np.ndarray  # [S, d]
+    learned: np.ndarray  # [S, d]
+    values: np.ndarray  # [d] true λ
+    found: np.ndarray  # [d] learned λ
+    cosines: np.ndarray  # [d] |cos| between learned and true columns, before they are rotated
+    group: np.ndarray  # int [d], the same for components of equal λ
+
+
+def heat_maps(layout: Layout, pairs: Eigenvectors, path: str | Path, title: str) -> None:
+    """Draws each learned eigenvector beneath the true one, both on one colour scale around 0.
+
+    Learned columns are rotated onto the true ones, see `aligned`. Raises ValueError for shapes that
+    do not fit together and for numbers that are not finite.
+    """
+    truth = np.asarray(pairs.truth, float)
+    pairs = pairs._replace(truth=truth, learned=aligned(truth, pairs.learned, pairs.group))
+    d = truth.shape[1]
+    for name in ("values", "found", "cosines"):
+        check_shape(name, getattr(pairs, name), (d,))
+    bands = -(-d // PAIRS)
+    columns = -(-d // bands)
+    side = max(1.7, 8 / max(columns, 3))
+    width, height = _size(layout, side, 1.5 * side)
+    pitch = max(width, 1.7) + GAP, LABELS + 2 * height + BETWEEN + GAP
+    is_tied = [np.count_nonzero(np.equal(pairs.group, one)) > 1 for one in pairs.group]
+    title, caption = f"True and learned eigenvectors: {title}", LEGEND + TIES * any(is_tied)
+    size = 2 * EDGE + columns * pitch[0] - GAP, bands * pitch[1]
+    figure, head = _sheet(*size, title, caption)
+    for i in range(d):
+        left, top = EDGE + i % columns * pitch[0], head + i // columns * pitch[1]
+        if is_tied[i]:
+            has_next = i + 1 < d and pairs.group[i + 1] == pairs.group[i] and (i + 1) % columns
+            _rule(figure, left, top - 0.06, pitch[0] if has_next else pitch[0] - GAP)
+        _draw_pair(figure, layout, pairs, i, (left, top, width, height), names=i % columns == 0)
+    pictures.save(figure, path)
+
+
+def _draw_pair(
+    figure: Figure,
+    layout: Layout,
+    pairs: Eigenvectors,
+    i: int,
+    place: tuple[float, float, float, float],
+    names: bool,
+) -> None:
+    """Component i, true above learned, at `place`: left, top, width and height of a map, inches."""
+    left, top, width, height = place
+    texts = f"|cos| {pairs.cosines[i]:.3f}", f"λ {pairs.values[i]:.4f}, found {pairs.found[i]:.4f}"
+    _label_pair(figure, left, top, i + 1, texts)
+    both = {"true": pairs.truth[:, i], "learned": pairs.learned[:, i]}
+    largest = max(np.abs(vector).max() for vector in both.values()) or 1.0
+    for j, (name, vector) in enumerate(both.items()):
+        axes = _axes(figure, left, top + LABELS + j * (height + BETWEEN), width, height)
+        _draw_map(axes, layout, vector, DIVERGENT, (-largest, largest))
+        if names:
+            axes.set_ylabel(name, fontsize=8, color=GREY, labelpad=3)
+
+
+def aligned(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Learned columns `[S, d]`, turned as near to the true ones as an orthogonal map can.
+
+    Where λ is equal in a group, int `[d]`, any basis is as good as another, so all columns of the
+    group turn together (orthogonal Procrustes, Schönemann 1966); alone, one only changes its sign.
+    Raises ValueError for shapes that do not fit together and for numbers that are not finite.
+    """
+    truth, learned, group = np.asarray(truth, float), np.asarray(learned, float), np.asarray(group)
+    if truth.ndim != 2 or truth.shape[1] == 0:
+        raise ValueError(f"truth has shape {truth.shape}; expected [S, d], a column per component")
+    check_shape("learned", learned, truth.shape)
+    check_shape("group", group, truth.shape[1:])
+    if not (np.isfinite(truth).all() and np.isfinite(learned).all()):
+        raise ValueError("truth and learned are not all finite; expected a number for every state")
+    turned = np.empty_like(learned)
+    for one in np.unique(group):
+        members = group == one
+        u, _, v = np.linalg.svd(learned[:, members].T @ truth[:, members])
+        turned[:, members] = learned[:, members] @ (u @ v)
+    return turned
+
+
+def visitation(layout: Layout, visits: np.ndarray, path: str | Path, title: str) -> None:
+    """Draws counts of visits `[S]`, relative to equally many everywhere.
+
+    Raises ValueError for another shape, and for counts that are negative, not finite or all 0.
+    """
+    visits = np.asarray(visits, float)
+    check_shape("visits", visits, (layout.num_states,))
+    if not (visits >= 0).all() or not 0 < visits.sum() < np.inf:
+        raise ValueError("visits are negative, not finite or all 0; expected counts of visits")
+    relative = visits / visits.mean()
+    width, height = _size(layout, 4.6, 4.6)
+    caption = (
+        f"Visits relative to equally many everywhere: least {relative.min():.3g}, "
+        f"most {relative.max():.3g}. Entropy {normalised_entropy(visits):.4f} of the largest"
+        f" possible, over {visits.sum():,.0f} visits."
+    )
+    title = f"How often each cell was visited: {title}"
+    figure, head = _sheet(width + 2 * EDGE + 0.8, height + GAP, title, caption)
+    axes = _axes(figure, EDGE, head, width, height)
+    limits = min(0.95, relative.min()), max(1.05, relative.max())  # tiny noise stays pale
+    _draw_map(axes, layout, relative, SEQUENTIAL, limits)
+    bar = _axes(figure, EDGE + width + 0.2, head, 0.16, height)
+    figure.colorbar(axes.images[0], cax=bar).outline.set_visible(False)
+    pictures.save(figure, path)
+
+
+def normalised_entropy(visits: np.ndarray) -> float:
+    """Entropy of the law of visits `[S]` over that of the uniform one: 0 to 1."""
+    law = visits[visits > 0] / visits.sum()
+    return float(-np.sum(law * np.log(law)) / np.log(len(visits)))
+
+
+def check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
+    """Raises ValueError for an array of another shape than expected."""
+    if np.shape(array) != expected:
+        raise ValueError(f"{name} has shape {np.shape(array)}; expected {expected}")
+
+
+def _draw_map(
+    axes: Axes, layout: Layout, values: np.ndarray, colours: Colormap, limits: tuple[float, float]
+) -> None:
+    """Values `[S]` in their cells, and walls grey."""
+    low, high = limits
+    cells = heat_map(layout, values)
+    axes.imshow(cells, cmap=colours, vmin=low, vmax=high, interpolation="nearest", aspect="auto")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set(color=WALL, linewidth=0.6)  # else a white cell would leak into the page
+
+
+def _size(layout: Layout, width: float, height: float) -> tuple[float, float]:
+    """Width and height of a maze in inches, at most these; cells are square unless it is thin."""
+    cell = min(width / layout.width, height / layout.height)
+    return max(cell * layout.width, 0.3), max(cell * layout.height, 0.5)
+
+
+def _sheet(width: float, height: float, title: str, caption: str) -> tuple[Figure, float]:
+    """A figure with a heading and as much room below, in inches, and where that begins."""
+    width = max(width, 6.6)
+    lines = textwrap.wrap(caption, int((width - 2 * EDGE) / 0.056))
+    head = 0.52 + LINE * len(lines)
+    figure = Figure(figsize=(width, head + height), dpi=150)
+    fitting = 115 * (width - 2 * EDGE) / max(len(title), 1)
+    _write(figure, EDGE, 0.12, title, size=min(12, fitting), weight="bold")
+    for i, line in enumerate(lines):
+        _write(figure, EDGE, 0.37 + LINE * i, line, color=GREY)
+    return figure, head
+
+
+def _axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+    """Axes at a place in inches, from the top left corner."""
+    wide, high = figure.get_size_inches()
+    return figure.add_axes((left / wide, 1 - (top + height) / high, width / wide, height / high))
+
+
+def _write(figure: Figure, left: float, top: float, text: str, size: float = 8, **style) -> None:
+    """Text whose upper left corner is at a place in inches."""
+    wide, high = figure.get_size_inches()
+    place = left / wide, 1 - top / high
+    figure.text(*place, text, va="top", fontsize=size, parse_math=False, **style)
+
+
+def _label_pair(
+    figure: Figure, left: float, top: float, component: int, texts: tuple[str, str]
+) -> None:
+    """Two lines above a pair of maps; the first begins with the component, in bold."""
+    _write(figure, left, top, str(component), weight="bold")
+    _write(figure, left + 0.1 + 0.08 * len(str(component)), top, texts[0])
+    _write(figure, left, top + LINE, texts[1])
+
+
+def _rule(figure: Figure, left: float, top: float, length: float) -> None:
+    """A thin line to the right, in inches."""
+    wide, high = figure.get_size_inches()
+    x, y = np.array([left, left + length]) / wide, [1 - top / high] * 2
+    figure.add_artist(Line2D(x, y, color=VERMILLION, linewidth=1.5, solid_capstyle="butt"))

@@ -1,0 +1,134 @@
+"""How near learned eigenvectors are to the true ones, and how near the data allow them to be.
+
+Truth is that of the operator really sampled: pairs from walks of a known length. The ceiling is the
+score of the exact eigenvectors of the operator that the recorded transitions make likely, which
+learning cannot beat but by luck: the gap below it is learning, the gap above it is data.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.table import Table
+
+from jaxrl.spectral import laplacian, subspace
+from jaxrl.spectral.laplacian import Eigensystem
+
+NEAR = 0.01  # eigenvalues that differ by less than this share count as one in `near_similarity`
+MORE = 10  # true columns known beyond the learned ones, for groups that the last one cuts
+
+
+class Truth(NamedTuple):
+    """What learned features `[S, d]` are held against; e >= d true columns."""
+
+    vectors: Any  # [S, e] orthonormal in L2(weight)
+    weight: Any  # [S] law of states
+    values: Any  # [d] λ of the operator really sampled
+    group: Any  # int [d], exact ties
+    column_group: Any  # int [e], the same for the true columns; -1 where no learned one belongs
+    near_group: Any  # int [d], near ties too
+    near_column_group: Any  # int [e]
+
+
+def truth_of(eigensystem: Eigensystem, d: int) -> Truth:
+    """The first d eigenvectors, as float32 on the device."""
+    e = min(eigensystem.vectors.shape[1], 2 * d + MORE)
+    values = eigensystem.values[:e]
+    ties = columns_of(laplacian.groups(values), d)
+    near = columns_of(laplacian.groups(values, relative=NEAR), d)
+    arrays = (eigensystem.vectors[:, :e], eigensystem.weight, values[:d])
+    return Truth(*(jnp.asarray(x, jnp.float32) for x in arrays), *map(jnp.asarray, ties + near))
+
+
+def columns_of(group: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """`(group [d], group [e])` of the first d components; -1 for groups beyond them."""
+    return group[:d], np.where(group <= group[d - 1], group, -1)
+
+
+def similarities(features: jax.Array, truth: Truth) -> dict[str, jax.Array]:
+    """Scores of features `[S, d]`, scalars but for `cosines` `[d]`; jittable."""
+    same = (features, truth.vectors, truth.weight)
+    return {
+        "similarity": subspace.similarity(*same, truth.group, truth.column_group),
+        "near_similarity": subspace.similarity(*same, truth.near_group, truth.near_column_group),
+        "cosines": subspace.cosines(*same),
+        "collapsed": jnp.sum(subspace.collapsed(features, truth.weight)),
+    }
+
+
+_similarities = jax.jit(similarities)
+
+
+def seed_scores(
+    seed: int, features: jax.Array, found: jax.Array, pairs: jax.Array, truth: Truth
+) -> dict[str, Any]:
+    """All that `eval.json` says of one seed.
+
+    Features `[S, d]`, eigenvalues found `[d]`, and the law of pairs `[S, S]` that the recorded
+    transitions make likely. States that no pair begins in were never left: what is learned of them
+    is a guess of the network's. Where the law is NaN nothing was recorded, as of a policy: then
+    there is no ceiling, and no eigenvalue was found.
+    """
+    d = features.shape[1]
+    learned = jax.device_get(_similarities(features, truth))
+    row: dict[str, Any] = {
+        "seed": seed,
+        "similarity": float(learned["similarity"]),
+        "near_similarity": float(learned["near_similarity"]),
+        "cosine": float(learned["cosines"].mean()),
+        "collapsed": int(learned["collapsed"]),
+        "cosines": learned["cosines"].tolist(),
+    }
+    if not np.isfinite(pairs).all():
+        return row
+    empirical = laplacian.eigensystem(np.asarray(pairs, float), missing="drop")
+    best = jnp.asarray(empirical.vectors[:, :d], jnp.float32)
+    ceiling = jax.device_get(_similarities(best, truth))
+    error = np.abs(found - np.asarray(truth.values))
+    return row | {
+        "ceiling": float(ceiling["similarity"]),
+        "near_ceiling": float(ceiling["near_similarity"]),
+        "eigenvalues_within": int(np.sum(subspace.within(found, truth.values))),
+        "eigenvalue_error": float(error.max()),
+        "never_left": int(np.sum(np.sum(pairs, axis=1) == 0)),
+        "eigenvalues": np.asarray(found).tolist(),
+    }
+
+
+def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
+    """A row per seed, and their mean."""
+    caption = (
+        "score: similarity with the true eigenspaces; near ties: the same, eigenvalues within 1 % "
+        "of each other taken as one; ceiling: what the data allow; λ: how many are right"
+    )
+    never_left = {row["seed"]: row["never_left"] for row in seeds if row.get("never_left")}
+    if never_left:
+        counts = ", ".join(f"{count} with seed {seed}" for seed, count in never_left.items())
+        caption += (
+            f"\nStates that no recorded transition leaves: {counts}. Record more transitions."
+        )
+    table = Table(title="learned against true eigenvectors", caption=caption)
+    columns = {
+        "similarity": "score",
+        "ceiling": "ceiling",
+        "near_similarity": "near ties",
+        "near_ceiling": "ceiling",
+        "cosine": "|cos|",
+        "eigenvalues_within": f"λ of {d}",
+        "collapsed": "collapsed",
+    }
+    for heading in ("seed", *columns.values()):
+        table.add_column(heading, justify="right")
+    for row in seeds:
+        cells = (number(row[name]) if name in row else "" for name in columns)
+        table.add_row(str(row["seed"]), *cells)
+    if len(seeds) > 1:
+        means = (float(np.mean([row[name] for row in seeds])) for name in columns)
+        table.add_section()
+        table.add_row("mean", *(number(mean) for mean in means))
+    return table
+
+
+def number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4f}"

@@ -1,0 +1,126 @@
+"""What a configuration of ALLO trains: eigenvectors of a maze, from a walk recorded before."""
+
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.grid import layouts
+from jaxrl import acting
+from jaxrl.agents import allo
+from jaxrl.loop import Config as LoopConfig
+from jaxrl.loop import Metrics, make_loop, world_of
+from jaxrl.types import AgentState
+from train.allo import problem as problems
+from train.allo import scores
+from train.allo.config import Config, check, learning_config, make_network
+from train.allo.problem import Problem
+from train.allo.scores import Truth
+from train.host import settings
+
+SCORE = "similarity"
+
+
+class State(NamedTuple):
+    """A run of ALLO: it walks once, before the first update, and then only learns."""
+
+    agent: AgentState
+    truth: Truth  # what the learned eigenvectors are held against
+    key: jax.Array
+    updates: jax.Array  # int32
+
+
+def make_training(config: Config) -> settings.Training:
+    """Raises ValueError, in one line, for what does not fit together."""
+    problem = make_problem(config)
+    network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
+    env = config.env
+    num_envs = -(-env.transitions // env.walk_steps)
+    agent = allo.make(
+        network, agent_config, 4, jnp.asarray(problem.inputs), num_envs, env.walk_steps
+    )
+    walkers = make_loop(problem.env, problem.params, agent, LoopConfig(num_envs, env.walk_steps))
+
+    def init(key: jax.Array) -> State:
+        start = walkers.init(key)
+
+        def walk(world: acting.World, _):
+            return acting.step(problem.env, problem.params, agent, start.agent, world)
+
+        world, (rollout, _) = jax.lax.scan(walk, world_of(start), length=env.walk_steps)
+        learner = allo.recorded(agent_config, start.agent, rollout)
+        return State(learner, problem.truth, world.key, start.updates)
+
+    def update(state: State) -> tuple[State, Metrics]:
+        key, learn_key, permute_key = jax.random.split(state.key, 3)
+        learner, metrics = allo.learn(network, agent_config, state.agent, learn_key)
+        features = allo.features(network, agent_config, learner)
+        metrics |= scores.similarities(features, state.truth)
+        metrics["eigenvalues"] = allo.eigenvalues(agent_config, learner)
+        metrics["settled"] = allo.is_settled(agent_config, learner).astype(jnp.float32)
+        updates = state.updates + 1
+        if config.permute_every:
+            due = updates % (config.permute_every // agent_config.steps_per_update) == 0
+            learner = learner._replace(learner=allo.permuted(learner.learner, permute_key, due))
+        state = State(learner, state.truth, key, updates)
+        return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
+
+    return settings.Training(
+        init=init,
+        update=update,
+        evaluate=lambda *of_seeds: evaluate(config, problem, *of_seeds),
+        steps_per_update=agent_config.steps_per_update,
+        unit="gradient steps",
+        score=SCORE,
+        budget_shapes_learning=agent_config.schedule != "constant",
+        settled="settled" if agent_config.schedule == "measured" else "",
+    )
+
+
+def make_problem(config: Config) -> Problem:
+    """The maze of a configuration; refuses first what would show only after compilation."""
+    check(config)
+    return problems.make_problem(config.env, config.network.observation, config.agent)
+
+
+def evaluate(
+    config: Config,
+    problem: Problem,
+    agents: list[AgentState],
+    seeds: list[int],
+    keys: list[jax.Array],
+) -> settings.Evaluation:
+    """The learned eigenvectors of every seed against the truth and against the data's ceiling."""
+    del keys  # nothing is drawn
+    started = time.perf_counter()
+    network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
+
+    inputs = jnp.asarray(problem.inputs)
+
+    @jax.jit
+    def read(agent: AgentState) -> tuple[jax.Array, jax.Array, jax.Array]:
+        features = allo.features(network, agent_config, agent, inputs)  # a policy holds none
+        return features, allo.eigenvalues(agent_config, agent), allo.pair_law(agent_config, agent)
+
+    rows: list[dict[str, Any]] = []
+    for seed, agent in zip(seeds, agents, strict=True):
+        features, found, law = read(agent)
+        rows.append(scores.seed_scores(seed, features, found, law, problem.truth))
+    regions = layouts.regions(problem.layout)
+    content = {
+        "score": SCORE,
+        "compile_seconds": 0.0,
+        "seconds": time.perf_counter() - started,
+        "maze": problem.layout.name,
+        "states": problem.layout.num_states,
+        "regions": [len(region) for region in regions],
+        "true_eigenvalues": np.asarray(problem.truth.values).tolist(),
+        "published_eigenvalues": None if problem.published is None else problem.published.tolist(),
+        "seeds": rows,
+    }
+    table = scores.scores_table(rows, agent_config.num_features)
+    if len(regions) > 1:
+        table.caption = f"{table.caption}\nThe maze falls into {len(regions)} regions."
+    return settings.Evaluation(content, table)

@@ -1,0 +1,243 @@
+"""What a run of `train.durotaxis` is told: the experiment, the network, the learner; presets."""
+
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from envs.durotaxis import rewards
+from envs.durotaxis.actions import FIXED, Bounds, Form, Spawn, Spawning
+from envs.durotaxis.actions import names as names_of_action
+from envs.durotaxis.env import Durotaxis, Ground, Params
+from envs.durotaxis.rewards import RewardSet
+from envs.durotaxis.substrate import Law, Ranges
+from jaxrl import checks
+from jaxrl.agents import ppo
+from jaxrl.loop import Config as LoopConfig
+from train.host import settings
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The colony, its ground, what it may do and what is rewarded."""
+
+    ground: Ground = "linear"
+    """Stiffness m x + b, b exp(m x), or one of them with new numbers in every episode."""
+    slope: float = 0.05
+    """m, per px."""
+    base: float = 1.0
+    """b."""
+    ranges: Ranges = Ranges()
+    """Where random ground is drawn from."""
+    field_file: str = ""
+    """Measured stiffness instead: a .npy file with a row for every px of height."""
+    width: int = 600
+    """Of the ground, px; the goal is its right edge."""
+    height: int = 400
+    """Of the ground, px."""
+    num_founders: int = 5
+    """Nodes at the start."""
+    capacity: int = 100
+    """Nodes there is room for."""
+    threshold_nodes: float = 100.0
+    """Above it the episode ends."""
+    critical_nodes: float = 50.0
+    """Above it rewards call a colony too large."""
+    spawning: Spawning = "directed"
+    """Children in one direction that is part of the action, or anywhere around."""
+    action: Form = "global"
+    """Share to delete and spawn parameters; that share alone; or a choice for every node."""
+    bounds: Bounds = Bounds()
+    """Least and largest value of each number in an action."""
+    spawn: Spawn = FIXED["directed"]
+    """Spawn parameters where the action is the share alone."""
+    observation: Literal["full", "local"] = "full"
+    """local: without hull and centrality, which take a look at all pairs of nodes."""
+    weights: RewardSet = field(default_factory=lambda: rewards.weights_of("distance"))
+    """Of the components of the reward."""
+    delay: float = 3.0
+    """Steps that a node must have been there before it can be marked for deletion."""
+    delta_intensity: float = 2.5
+    """What a child's ground must gain over its parent's to be called a success."""
+    left_moves_limit: int = 30
+    """Steps in a row that may take the centroid to the left; with the last the episode ends."""
+    max_steps_in_episode: int = 1000
+    """Steps after which an episode is cut."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Messages along the graph and a token that hears all nodes, or a plain mean of the nodes."""
+
+    torso: Literal["graph", "pooled"] = "graph"
+    """graph: messages between parents and children; pooled: every node by itself, and a mean."""
+    width: int = 32
+    """Of every layer."""
+    layers: int = 1
+    """Rounds of messages, or layers under the mean."""
+    heads: int = 2
+    """Looks that the token takes at the nodes."""
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """A goal that moves away while the colony learns."""
+
+    first_width: float | None = None
+    """Width of the ground at the beginning, px; None: always the whole width."""
+    share: float = 0.5
+    """Of the budget, until the ground has its whole width."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Trains a colony of cells to climb a gradient of stiffness, by PPO on graphs."""
+
+    env: Experiment = field(default_factory=Experiment)
+    network: Network = Network()
+    agent: ppo.Config = ppo.Config(
+        learning_rate=1e-3, discount=0.99, entropy_weight=0.003, epochs=2, minibatches=32
+    )
+    anneal: bool = True
+    """Let learning rate and entropy weight fall to zero over the budget."""
+    curriculum: Curriculum = Curriculum()
+    loop: LoopConfig = LoopConfig(num_envs=64, num_steps=32)
+    run: settings.PlayConfig = field(
+        default_factory=lambda: settings.PlayConfig(total_steps=200_000, chunk_steps=10_000)
+    )
+
+
+def make_env(experiment: Experiment) -> tuple[Durotaxis, Params]:
+    """The environment and its numbers. Raises ValueError for what does not fit together."""
+    env = Durotaxis(
+        capacity=experiment.capacity,
+        num_founders=experiment.num_founders,
+        ground=experiment.ground,
+        spawning=experiment.spawning,
+        action=experiment.action,
+        reward_set=name_of(experiment.weights),
+        observation=experiment.observation,
+    )
+    ground = read_field(experiment.field_file)
+    height, width = ground.shape if ground.size else (experiment.height, experiment.width)
+    params = Params(
+        law=Law(
+            exponential=np.bool_(experiment.ground == "exponential"),
+            slope=experiment.slope,
+            base=experiment.base,
+        ),
+        weights=experiment.weights,
+        spawn=experiment.spawn,
+        field=ground,
+        ranges=experiment.ranges,
+        bounds=experiment.bounds,
+        width=float(width),
+        height=float(height),
+        critical_nodes=experiment.critical_nodes,
+        threshold_nodes=experiment.threshold_nodes,
+        delay=experiment.delay,
+        delta_intensity=experiment.delta_intensity,
+        left_moves_limit=experiment.left_moves_limit,
+        max_steps_in_episode=experiment.max_steps_in_episode,
+    )
+    env.check(params)
+    return env, params
+
+
+def name_of(weights: RewardSet) -> str:
+    """Of the reward set that they belong to."""
+    return next(name for name, kind in rewards.SETS.items() if isinstance(weights, kind))
+
+
+def read_field(path: str) -> np.ndarray:
+    """Stiffness `[height, width]`, float32; `[0, 0]` without a path.
+
+    Raises ValueError, in one line, for what is no such file.
+    """
+    if not path:
+        return np.zeros((0, 0), np.float32)
+    try:
+        values = np.load(Path(path), allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"{path} is not an .npy file ({reason}): write it with numpy.save"
+        ) from None
+    is_field = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "fiu"
+    if not is_field:
+        raise ValueError(f"{path} holds no table of numbers; expected float [height, width]")
+    return values.astype(np.float32)
+
+
+def check(config: Config) -> None:
+    """Refuses what would only show after compilation, or never."""
+    checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
+    checks.fields("network.", config.network, "width", "layers", "heads", least=1)
+    checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
+    checks.number("curriculum.share", config.curriculum.share, above=0.0, most=1.0)
+    first = config.curriculum.first_width
+    if first is not None:
+        checks.number("curriculum.first_width", first, least=20.0, below=config.env.width + 1.0)
+
+
+def idle(config: Config) -> dict[str, str]:
+    """Fields that have no effect with a configuration, and why."""
+    env, found = config.env, {}
+    if config.anneal:
+        found["agent.anneal_updates"] = "anneal sets it"
+    if config.curriculum.first_width is None:
+        found["curriculum.share"] = "it needs curriculum.first_width"
+    if config.network.torso == "pooled":
+        found["network.heads"] = "it needs network.torso graph"
+    if env.field_file:
+        names = ("ground", "slope", "base", "width", "height")
+        found |= {f"env.{name}": "the ground is that of env.field_file" for name in names}
+    elif env.ground == "random":
+        found |= dict.fromkeys(("env.slope", "env.base"), "random ground is drawn from env.ranges")
+    if env.field_file or env.ground != "random":
+        names = (f"env.ranges.{x.name}" for x in fields(env.ranges))
+        found |= dict.fromkeys(names, "it needs env.ground random")
+    chosen = names_of_action(env.action, env.spawning)
+    for name in (x.name for x in fields(env.bounds) if x.name not in chosen):
+        found[f"env.bounds.{name}"] = f"no such number is in env.action {env.action}"
+    for name in (x.name for x in fields(env.spawn) if env.action != "ratio"):
+        found[f"env.spawn.{name}"] = "it needs env.action ratio"
+    if env.spawning == "isotropic":
+        found["env.spawn.theta"] = "it needs env.spawning directed"
+    return found
+
+
+def experiment(**changes: Any) -> Experiment:
+    return replace(Experiment(), **changes)
+
+
+ISOTROPIC = experiment(
+    spawning="isotropic", action="ratio", spawn=FIXED["isotropic"], num_founders=70
+)
+PRESETS = {
+    "linear": Config(),
+    "shallow": Config(env=experiment(slope=0.01)),
+    "exponential": Config(env=experiment(ground="exponential", slope=0.02)),
+    "random": Config(env=experiment(ground="random")),
+    "isotropic": Config(env=ISOTROPIC),
+    "hybrid": Config(env=experiment(action="nodes")),
+    "curriculum": Config(env=experiment(ground="random"), curriculum=Curriculum(first_width=150.0)),
+    "normal": Config(env=experiment(weights=rewards.weights_of("normal"))),
+    "three_part": Config(env=experiment(weights=rewards.weights_of("three_part"))),
+    "state_machine": Config(env=experiment(weights=rewards.weights_of("state_machine"))),
+}
+
+SUMMARIES = {
+    "linear": "Linear stiffness; progress and arrival are rewarded.",
+    "shallow": "The same on a slope of a fifth.",
+    "exponential": "Exponential stiffness.",
+    "random": "New ground in every episode.",
+    "isotropic": "Cells divide in all directions, and only deletion can lead.",
+    "hybrid": "A choice for every cell, and continuous spawn parameters.",
+    "curriculum": "Random ground, and a goal that moves away.",
+    "normal": "The nineteen reward components of the first version.",
+    "three_part": "Deletion, distance and ending, as in the second version.",
+    "state_machine": "Marks and deadlines of deletion, as in the third version.",
+}
+"""What each preset is."""

@@ -1,0 +1,119 @@
+"""Colonies at play, every episode kept whole.
+
+config = PRESETS["linear"]
+parts = training.make_parts(config, greedy=True)
+episodes = play(*parts, agent_state, jax.random.key(0), 20)
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.durotaxis import actions
+from envs.durotaxis.env import Durotaxis, Params, State
+from envs.durotaxis.rewards import Ending
+from envs.durotaxis.rules import Growth
+from jaxrl import evaluate
+from jaxrl.types import Agent, AgentState
+from train.durotaxis.record import NUMBERS, Episode, Moment, finished, joined
+
+CHUNK = 32
+"""Steps between two looks at who is still playing."""
+
+
+class Watched(Durotaxis):
+    """The same environment; what it tells of a step holds its `Growth`, too."""
+
+    def outcome(
+        self, after: State, growth: Growth, ending: Ending, params: Params
+    ) -> dict[str, Any]:
+        return super().outcome(after, growth, ending, params) | {"growth": growth}
+
+
+def play(
+    env: Durotaxis,
+    params: Params,
+    agent: Agent,
+    agent_state: AgentState,
+    key: jax.Array,
+    count: int,
+    keep: Sequence[int] | None = None,
+) -> list[Episode]:
+    """Plays `count` episodes side by side, those of `evaluate.evaluate` with the same key.
+
+    Consumes the key. Kept are all of them, or those that `keep` numbers. Raises ValueError for a
+    count below 1.
+    """
+    if count < 1:
+        raise ValueError(f"the number of episodes is {count}; expected at least 1")
+    watched = Watched(**{k: v for k, v in vars(env).items() if k != "default_params"})
+    which = np.arange(count) if keep is None else np.asarray(keep)
+    playing = _begin(watched, params, agent, key, count)
+    pieces: list[list[Moment]] = [[] for _ in which]
+    running = set(range(len(which)))
+    while running:
+        playing, moments = _advance(watched, agent, params, agent_state, playing, which)
+        moments = jax.device_get(moments)
+        for k in sorted(running):
+            done = moments.ended.complete[:, k]
+            steps = int(np.argmax(done)) + 1 if done.any() else CHUNK
+            pieces[k].append(jax.tree.map(lambda x, k=k, s=steps: x[:s, k].copy(), moments))
+            running -= {k} if done.any() else set()
+    return finished([joined(piece) for piece in pieces], params)
+
+
+def ended(episodes: Sequence[Episode]) -> evaluate.Episodes:
+    """What `evaluate.evaluate` tells of them, `[K, 1]`."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves)[:, None], *[e.ended for e in episodes])
+
+
+def chosen(episodes: evaluate.Episodes) -> int:
+    """Of episodes `[K, 1]` the one to show: that of median length among those that arrived.
+
+    If none did, the one that came farthest.
+    """
+    arrived = np.flatnonzero(episodes.outcome["arrived"])
+    if not arrived.size:
+        return int(np.argmax(episodes.outcome["progress"]))
+    by_length = np.argsort(np.ravel(episodes.length)[arrived], kind="stable")
+    return int(arrived[by_length[(arrived.size - 1) // 2]])
+
+
+_begin = jax.jit(evaluate.begin, static_argnums=(0, 2, 4))
+
+
+@partial(jax.jit, static_argnums=(0, 1), donate_argnums=4)
+def _advance(
+    env: Watched,
+    agent: Agent,
+    params: Params,
+    agent_state: AgentState,
+    playing: evaluate.Playing,
+    which: jax.Array,
+) -> tuple[evaluate.Playing, Moment]:
+    """`CHUNK` steps of all environments, and what went on `which` `[K]` of them."""
+
+    def step(playing: evaluate.Playing, _) -> tuple[evaluate.Playing, Moment]:
+        law = playing.world.env.law
+        after, (ended, action) = evaluate.play(env, params, agent, agent_state, playing)
+        outcome = dict(ended.outcome)
+        growth: Any = outcome.pop("growth")
+        numbers = jax.vmap(partial(numbers_of, env, params))(action)
+        moment = Moment(growth, numbers, law, ended._replace(outcome=outcome))
+        return after, jax.tree.map(lambda x: x[which], moment)
+
+    return jax.lax.scan(step, playing, length=CHUNK)
+
+
+def numbers_of(env: Durotaxis, params: Params, action: Any) -> dict[str, jax.Array]:
+    """The numbers that count in one action, chosen or fixed."""
+    numbers = action[1] if env.action == "nodes" else action
+    values = actions.bounded(env.action, env.spawning, numbers, params.bounds)
+    given = dict(zip(actions.names(env.action, env.spawning), values, strict=True))
+    fixed = {name: getattr(params.spawn, name) for name in actions.PARAMETERS[env.spawning]}
+    known = {"delete_ratio": jnp.nan, "theta": jnp.nan, **fixed, **given}
+    return {name: jnp.float32(known[name]) for name in NUMBERS}

@@ -1,0 +1,223 @@
+"""`python -m train.evaluate RUN` for runs of `train.durotaxis`: colonies on any ground."""
+
+import json
+import math
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import jax
+import tyro
+from rich.table import Table
+
+from train.durotaxis import episodes as colonies
+from train.durotaxis import pictures, tables
+from train.durotaxis.config import Experiment
+from train.durotaxis.record import Episode
+from train.durotaxis.training import SCORE, make_parts
+from train.host import records, scores
+from train.host.config import plain
+from train.host.errors import UsageError
+from train.host.program import Run
+
+
+@dataclass(frozen=True)
+class Options:
+    """Plays colonies with the agents of a run, on its own ground or another.
+
+    Writes a new folder RUN/eval-GROUND-...: trajectory.csv and .npz (a row for every node and
+    step), episodes.csv, summary.json and trajectories.png; on the run's own experiment also
+    RUN/eval.json. What is not given is as in the run.
+    """
+
+    run: Annotated[str | None, tyro.conf.Positional] = None
+    """Run directory."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
+    episodes: int = 200
+    """Complete episodes per seed."""
+    key: int = 1
+    """Root of the random numbers; the end of a training uses another one."""
+    sampled: bool = False
+    """Draw actions from the policy instead of taking the best one."""
+    substrate: Literal["linear", "exponential", "random"] | None = None
+    """Stiffness m x + b, b exp(m x), or one of them with new numbers in every episode."""
+    m: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """Slope of the stiffness, per px."""
+    b: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """Stiffness at the left edge."""
+    field_file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    """Measured stiffness instead: a .npy file with a row for every px of height."""
+    width: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Of the ground, px; the goal is its right edge."""
+    height: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Of the ground, px."""
+    num_founders: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Nodes at the start."""
+    max_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Steps after which an episode is cut."""
+    threshold_nodes: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """Above it an episode ends; the room for nodes grows with it."""
+
+
+def evaluate(run: Run, options: Options) -> Table:
+    """Plays, writes, and returns the table to print. Raises UsageError for what does not fit."""
+    if options.episodes < 1:
+        raise UsageError(f"--episodes is {options.episodes}; expected at least 1")
+    experiment = asked_for(run.config.env, options)
+    unmoved = replace(run.config.curriculum, first_width=None)  # it may not fit the ground
+    config = replace(run.config, env=experiment, curriculum=unmoved)
+    try:
+        env, params, agent = make_parts(config, greedy=not options.sampled)
+    except ValueError as error:
+        raise UsageError(" ".join(str(error).split())) from error
+    started = time.perf_counter()
+    played: list[list[Episode]] = []
+    for seed, learned in zip(run.seeds, run.agents, strict=True):
+        key = jax.random.fold_in(jax.random.key(options.key), seed)
+        played.append(colonies.play(env, params, agent, learned, key, options.episodes))
+    seconds = time.perf_counter() - started
+    ended = [colonies.ended(episodes) for episodes in played]
+    content = {
+        "experiment": plain(experiment),
+        "options": asdict(options),
+        "updates": run.updates,
+        "seconds": seconds,
+        **records.provenance(),
+        "seeds": [
+            {"seed": seed, **tables.summary(episodes), "endings": endings(whole)}
+            for seed, episodes, whole in zip(run.seeds, ended, played, strict=True)
+        ],
+    }
+    run.directory.mkdir(parents=True, exist_ok=True)
+    if experiment == run.config.env:
+        scored = scores.summarised(run.seeds, scores.Played(ended, 0.0, seconds), SCORE)
+        evaluation = scores.Evaluation(scored, scores.evaluation_table(scored))
+        extra = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
+        scores.write_evaluation(run.directory, evaluation, **extra)
+    folder = fresh_folder(run.directory, experiment)
+    write(folder, run.seeds, played, content, params.width)
+    return table(content, folder)
+
+
+def asked_for(experiment: Experiment, options: Options) -> Experiment:
+    """The experiment of a run as the options change it; UsageError for what has no effect."""
+    names = {
+        "substrate": "ground",
+        "m": "slope",
+        "b": "base",
+        "max_steps": "max_steps_in_episode",
+        **{name: name for name in ("field_file", "width", "height")},
+        **{name: name for name in ("num_founders", "threshold_nodes")},
+    }
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    if "substrate" in given:
+        if "field_file" in given:
+            raise UsageError("--substrate and --field-file exclude each other: leave one out")
+        experiment = replace(experiment, field_file="")
+    changed = replace(experiment, **{names[name]: value for name, value in given.items()})
+    _refuse_idle(changed, given)
+    if changed.max_steps_in_episode < 1:
+        raise UsageError(f"--max-steps is {changed.max_steps_in_episode}; expected at least 1")
+    if not math.isfinite(changed.threshold_nodes):
+        raise UsageError(f"--threshold-nodes is {changed.threshold_nodes}; expected a number")
+    room = max(changed.capacity, changed.num_founders, math.ceil(changed.threshold_nodes))
+    return replace(changed, capacity=room)
+
+
+def _refuse_idle(experiment: Experiment, given: dict[str, Any]) -> None:
+    """UsageError for flags that the ground makes idle."""
+    if experiment.field_file:
+        idle, why = ("m", "b", "width", "height"), "the ground is a measured field"
+    elif experiment.ground == "random":
+        idle, why = ("m", "b"), "random ground has new numbers in every episode"
+    else:
+        return
+    found = [f"--{name}" for name in idle if name in given]
+    if found:
+        raise UsageError(
+            f"{' and '.join(found)} would have no effect, as {why}: leave out, or give --substrate "
+            f"linear or exponential"
+        )
+
+
+def endings(episodes: list[Episode]) -> dict[str, int]:
+    """How many episodes ended in which way, the commonest first."""
+    found = [episode.ending for episode in episodes]
+    return {name: found.count(name) for name in sorted(set(found), key=lambda e: -found.count(e))}
+
+
+def fresh_folder(directory: Path, experiment: Experiment) -> Path:
+    """A new folder that says on which ground, and when."""
+    ground = f"{experiment.ground}-m{experiment.slope:g}-b{experiment.base:g}"
+    if experiment.field_file:
+        ground = f"field-{Path(experiment.field_file).stem}"
+    elif experiment.ground == "random":
+        ground = "random"
+    base = directory / f"eval-{ground}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for attempt in range(1, 1000):
+        path = base if attempt == 1 else base.with_name(f"{base.name}-{attempt}")
+        try:
+            path.mkdir()
+            return path
+        except FileExistsError:  # another evaluation of the same second
+            continue
+    raise UsageError(f"{base} and 998 more exist already: remove some")
+
+
+def write(
+    folder: Path,
+    seeds: list[int],
+    played: list[list[Episode]],
+    content: dict[str, Any],
+    width: float,
+) -> None:
+    """All files, each whole or not at all; `summary.json`, the last, says that all are there."""
+
+    def rows():
+        for seed, episodes in zip(seeds, played, strict=True):
+            for number, episode in enumerate(episodes):
+                yield tables.rows(episode, seed, number)
+
+    of_seeds = [tables.episode_rows(*pair) for pair in zip(played, seeds, strict=True)]
+    tables.write_csv(folder / "trajectory.csv", rows())
+    tables.write_npz(folder / "trajectory.npz", rows())
+    tables.write_csv(folder / "episodes.csv", of_seeds)
+    everyone = [episode for episodes in played for episode in episodes]
+    pictures.trajectories(everyone, folder / "trajectories.png", width)
+    text = json.dumps(records.finite_or_null(content), indent=1)
+    records.write_whole(folder / "summary.json", text + "\n")
+
+
+def table(content: dict[str, Any], folder: Path) -> Table:
+    """What matters of a summary, a column for every seed."""
+    out = Table(title=f"{folder}", title_justify="left")
+    out.add_column("per episode: mean, median, range")
+    texts = [_cells(seed) for seed in content["seeds"]]
+    for seed in content["seeds"]:
+        out.add_column(f"seed {seed['seed']}", justify="right")
+    for name in {name: None for cells in texts for name in cells}:
+        out.add_row(name, *(cells.get(name, "") for cells in texts))
+    return out
+
+
+def _cells(seed: dict[str, Any]) -> dict[str, str]:
+    """The lines of one seed."""
+    arrived = seed["arrived"]
+    cells = {
+        "episodes": f"{seed['episodes']:,}",
+        "arrived": f"{arrived['mean']:.1%} ({arrived['low']:.1%} to {arrived['high']:.1%})",
+        "steps to the goal": _line(seed["steps_to_goal"]),
+        "length": _line(seed["length"]),
+        "nodes at the end": _line(seed["final_nodes"]),
+        "return": _line(seed["return"]),
+    }
+    cells |= {f"  {name}": _line(x) for name, x in seed["rewards"].items()}
+    return cells | {f"ended {name}": f"{count:,}" for name, count in seed["endings"].items()}
+
+
+def _line(x: dict[str, float | None]) -> str:
+    if x["mean"] is None:
+        return "none"
+    return f"{x['mean']:.4g}, {x['median']:.4g}, {x['min']:.4g} to {x['max']:.4g}"

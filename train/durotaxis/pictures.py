@@ -1,0 +1,186 @@
+"""Pictures of episodes of colonies: a film, a strip for print, the way of many to the goal."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from envs.durotaxis import drawing, scenery, symbols
+from envs.durotaxis.env import Params, goal
+from train.durotaxis.record import Episode
+from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, dress, save
+
+INK, NEW, STAR = "#14181c", "#f08028", "#ff60a8"
+PRINT = 300  # dots per inch
+ENDINGS = {"arrived": BLUE, "crowded": VERMILLION, "time up": GREY}
+OTHERS = "#b07aa1"
+
+
+def climb(episode: Episode, params: Params, directory: Path) -> list[Path]:
+    """Writes `climb.gif` and `climb.png`, a film and a strip of one episode, into a directory."""
+    paths = [directory / "climb.gif", directory / "climb.png"]
+    film(episode, params, paths[0])
+    strip(episode, params, paths[1])
+    return paths
+
+
+def ground_of(episode: Episode, params: Params) -> np.ndarray:
+    """The stiffness of every cell, float32 `[H, W]`."""
+    return scenery.ground(episode.law, np.asarray(params.field), params.width, params.height)
+
+
+def film(episode: Episode, params: Params, path: str | Path) -> None:
+    """Writes the GIF of an episode; it takes some ten seconds to watch, a long one longer."""
+    count = len(episode.ids)
+    fps = float(np.clip(count / 10, 5, 30))
+    stiffness = ground_of(episode, params)
+    drawing.film(stiffness, episode.colony, episode.deleted, path, fps, episode.ending)
+
+
+def strip(episode: Episode, params: Params, path: str | Path, count: int = 6) -> None:
+    """Writes a PNG for print: `count` moments of an episode, evenly spaced, three in a row.
+
+    The last shows how it ended. Raises ValueError for a count below 2.
+    """
+    if count < 2:
+        raise ValueError(f"a strip of {count} moments shows no way; choose at least 2")
+    stiffness = ground_of(episode, params)
+    moments = sorted({round(x) for x in np.linspace(0, len(episode.ids) - 1, count)})
+    shown = jax.tree.map(lambda x: x[moments], episode.colony)
+    reach = drawing.reach_of(shown, share=1.0)
+    across = min(3, len(moments))
+    down = -(-len(moments) // across)
+    height, width = stiffness.shape
+    tall = float(np.clip(8.4 / across * height / width, 1.0, 5.0))
+    figure = Figure(figsize=(10, down * (tall + 0.32) + 0.75), dpi=PRINT, layout="constrained")
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    is_log = scenery.shades(stiffness)[1]
+    norm = (LogNorm if is_log else Normalize)(float(stiffness.min()), float(stiffness.max()))
+    for axes, moment in zip(grid.flat, moments, strict=False):
+        image = axes.imshow(
+            stiffness, "viridis", norm=norm, extent=(0, width, height, 0), interpolation="nearest"
+        )
+        axes.axvline(float(goal(jnp.float32(width))), color="white", linestyle="--", linewidth=1)
+        axes.plot(*episode.centroid[: moment + 1].T, color=STAR, linewidth=1, zorder=2)
+        _draw_moment(axes, episode, moment, 4.0, False)
+        if episode.alive[moment].any():
+            _draw_close_up(axes, image, episode, moment, reach)
+        _entitle(axes, episode, moment)
+    for axes in grid.flat[len(moments) :]:
+        axes.set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel("x (px)")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("y (px)")
+    bar = figure.colorbar(image, ax=grid, aspect=30, shrink=0.9, pad=0.015)
+    bar.set_label("stiffness" + " (log scale)" * is_log)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+    figure.legend(handles=_signs(), loc="outside lower left", ncols=6, frameon=False)
+    save(figure, path)
+
+
+def trajectories(episodes: Sequence[Episode], path: str | Path, width: float) -> None:
+    """Writes a PNG of the centroid's x over steps, a line for each episode, and the goal.
+
+    A dot marks how each ended; the farthest node may be at the goal before the centroid is.
+    """
+    figure = Figure(figsize=(7, 4), dpi=200, layout="constrained")
+    axes = figure.subplots()
+    end = max(len(episode.ids) - 1 for episode in episodes)
+    scale = dress(axes, "steps", STEPS, end)
+    counts: dict[str, int] = {}
+    for episode in episodes:
+        counts[episode.ending] = counts.get(episode.ending, 0) + 1
+        colour = ENDINGS.get(episode.ending, OTHERS)
+        x = episode.centroid[:, 0]
+        x = x[np.isfinite(x)]
+        strength = float(np.clip(8 / len(episodes), 0.12, 0.8))
+        axes.plot(np.arange(len(x)) / scale, x, color=colour, linewidth=0.9, alpha=strength)
+        axes.plot((len(x) - 1) / scale, x[-1], ".", color=colour, markersize=4, alpha=0.6)
+    axes.axhline(float(goal(jnp.float32(width))), color=INK, linestyle="--", linewidth=1.2)
+    axes.set_ylim(0, 1.06 * width)
+    axes.set_ylabel("x of the centroid (px)")
+    handles = [
+        Line2D([], [], color=ENDINGS.get(name, OTHERS), marker=".", label=f"{name}, {count:,}")
+        for name, count in sorted(counts.items(), key=lambda item: -item[1])
+    ]
+    handles.append(Line2D([], [], color=INK, linestyle="--", label="goal"))
+    figure.legend(handles=handles, loc="outside lower left", ncols=5, frameon=False)
+    save(figure, path)
+
+
+def _draw_moment(axes: Axes, episode: Episode, moment: int, size: float, detailed: bool) -> None:
+    """The colony after so many steps; nodes are `size` points² large."""
+    alive = episode.alive[moment]
+    points = np.stack([episode.colony.x[moment], episode.colony.y[moment]], -1)
+    parent = episode.colony.parent[moment]
+    child = np.flatnonzero(alive & (parent >= 0))
+    edges = list(np.stack([points[parent[child]], points[child]], 1))
+    if detailed:
+        hull = symbols.outline(points[alive])
+        ring = np.append(hull, hull[:1], 0)
+        axes.plot(*ring.T, "--", color="white", linewidth=0.8, zorder=2)
+    axes.add_collection(LineCollection(edges, colors=INK, linewidths=1.5, zorder=2))
+    axes.add_collection(LineCollection(edges, colors="white", linewidths=0.7, zorder=3))
+    is_new = (episode.colony.birth[moment] == moment) & (moment > 0)
+    style = {"s": size, "edgecolors": INK, "linewidths": 0.5}
+    for chosen, colour in ((~is_new, "white"), (is_new, NEW)):
+        axes.scatter(*points[alive & chosen].T, c=colour, zorder=4, **style)
+    if detailed:
+        doomed = points[episode.deleted[moment]]
+        axes.scatter(*doomed.T, s=0.5 * size, c=INK, marker="x", linewidths=1.0, zorder=5)
+        star = {"marker": "*", "s": 45, "c": STAR, "edgecolors": INK, "linewidths": 0.5}
+        axes.scatter(*episode.centroid[moment], zorder=6, **star)
+
+
+def _draw_close_up(axes: Axes, image: Any, episode: Episode, moment: int, reach: float) -> None:
+    """The colony and `reach` px around it, in the corner of the ground that is farthest from it."""
+    stiffness = np.asarray(image.get_array())
+    height, width = stiffness.shape
+    x, y = episode.centroid[moment]
+    side = 0.52 * min(height, width)  # px
+    left = 0.97 - side / width if x < width / 2 else 0.03
+    bottom = 0.04 if y < height / 2 else 0.96 - side / height
+    inset = axes.inset_axes((left, bottom, side / width, side / height))
+    inset.imshow(stiffness, image.get_cmap(), norm=image.norm, extent=(0, width, height, 0))
+    inset.set(xlim=(x - reach / 2, x + reach / 2), ylim=(y + reach / 2, y - reach / 2))
+    inset.set_facecolor("#d9d9d9")
+    inset.set_xticks([])
+    inset.set_yticks([])
+    inset.spines[:].set_color("white")
+    inset.axvline(float(goal(jnp.float32(width))), color="white", linestyle="--", linewidth=1)
+    frame = (x - reach / 2, y - reach / 2, reach, reach)
+    axes.indicate_inset(frame, edgecolor="white", alpha=0.9, linewidth=0.7)
+    count = int(episode.colony.num_nodes[moment])
+    _draw_moment(inset, episode, moment, float(np.clip(500 / max(count, 1), 12, 32)), True)
+
+
+def _entitle(axes: Axes, episode: Episode, moment: int) -> None:
+    """Step, nodes, and after the last step how it ended."""
+    words = f"step {moment} · {int(episode.colony.num_nodes[moment])} nodes"
+    if moment == len(episode.ids) - 1:
+        words += f" · {episode.ending}"
+    axes.set_title(words, size=10, loc="left")
+    axes.tick_params(length=3, labelsize=9)
+
+
+def _signs() -> list[Line2D]:
+    """What the symbols mean."""
+    node = {"linestyle": "", "marker": "o", "markeredgecolor": INK, "markersize": 5}
+    cross = {"linestyle": "", "marker": "x", "markeredgecolor": INK, "markersize": 5}
+    star = {"linestyle": "", "marker": "*", "markeredgecolor": INK, "markersize": 9}
+    return [
+        Line2D([], [], markerfacecolor="white", label="node", **node),
+        Line2D([], [], markerfacecolor=NEW, label="new", **node),
+        Line2D([], [], label="to be deleted", **cross),
+        Line2D([], [], markerfacecolor=STAR, label="centroid", **star),
+        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="hull; goal"),
+    ]

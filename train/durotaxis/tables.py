@@ -1,0 +1,171 @@
+"""Episodes of colonies as tables: a row for every node and step, and one for every episode."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxrl import evaluate
+from train.durotaxis.record import NUMBERS, Episode
+from train.host.records import replacing, write_arrays
+
+Columns = dict[str, np.ndarray]
+"""A table: columns `[R]` by name. NaN, and -1 for a node, where a row has no such thing."""
+NODES = ("node_id", "parent_id", "spawn_node_id")
+
+
+def rows(episode: Episode, seed: int = 0, number: int = 0) -> Columns:
+    """What one episode looked like: a row for every node and step, step 0 and the last included.
+
+    Ids are for life. `action` says what becomes of the node in the step that follows: `delete`, or
+    `spawn` with the one child it has, whose columns begin with `spawn_node`; nothing after the last
+    step. Lengths are px. `delete_ratio` is the share asked for, or where nodes are chosen one by
+    one the share deleted.
+    """
+    colony, alive = episode.colony, episode.alive
+    step = np.nonzero(alive)[0]  # [R]
+    spawns, of_child = _children(episode)
+
+    def of_step(values: np.ndarray) -> np.ndarray:
+        return np.append(values, np.float32(np.nan))[step]
+
+    box = [_extent(values, alive)[step] for values in (colony.y, colony.x)]
+    action = np.where(episode.deleted[alive], "delete", np.where(spawns, "spawn", ""))
+    return {
+        "seed": np.full(len(step), seed),
+        "episode": np.full(len(step), number),
+        "step": step,
+        "num_nodes": colony.num_nodes[step],
+        "centroid_x": episode.centroid[step, 0],
+        "centroid_y": episode.centroid[step, 1],
+        "centre_intensity": episode.centre_intensity[step],
+        "box_height": box[0],
+        "box_width": box[1],
+        "delete_ratio": of_step(episode.numbers["delete_ratio"]),
+        "node_id": episode.ids[alive],
+        "parent_id": _parent_ids(episode),
+        "node_x": colony.x[alive],
+        "node_y": colony.y[alive],
+        "node_intensity": episode.intensity[alive],
+        "action": action,
+        "spawn_node_id": of_child(episode.ids, -1),
+        "spawn_node_x": of_child(colony.x, np.float32(np.nan)),
+        "spawn_node_y": of_child(colony.y, np.float32(np.nan)),
+        "spawn_node_intensity": of_child(episode.intensity, np.float32(np.nan)),
+        **{name: of_step(episode.numbers[name]) for name in NUMBERS[1:]},
+    }
+
+
+def _parent_ids(episode: Episode) -> np.ndarray:
+    """`[R]`, -1 for roots."""
+    step, parent = np.nonzero(episode.alive)[0], episode.colony.parent[episode.alive]
+    return np.where(parent >= 0, episode.ids[step, np.maximum(parent, 0)], -1)
+
+
+def _children(episode: Episode) -> tuple[np.ndarray, Callable[[np.ndarray, Any], np.ndarray]]:
+    """Whether each node spawns, bool `[R]`, and what looks values `[S + 1, M]` of its child up."""
+    alive = episode.alive
+    steps = len(alive) - 1
+    step = np.nonzero(alive)[0]  # [R]
+    spawns = alive & ~episode.deleted & (np.arange(steps + 1) < steps)[:, None]
+    child = (spawns.sum(1)[:, None] + np.cumsum(spawns, 1) - 1)[alive]  # its slot, a step later
+    spawns, later = spawns[alive], np.minimum(step + 1, steps)
+    child = np.where(spawns, child, 0)
+
+    def of_child(values: np.ndarray, nothing: Any) -> np.ndarray:
+        return np.where(spawns, values[later, child], nothing)
+
+    return spawns, of_child
+
+
+def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
+    """A row for every episode: how it ended, how far it came (px), what each reward added up to."""
+    ended: list[Any] = [episode.ended for episode in episodes]
+    last = [episode.colony.num_nodes[-1] for episode in episodes]
+    rewards = [name for name in ended[0].outcome if name.startswith("reward_")]
+    return {
+        "seed": np.full(len(episodes), seed),
+        "episode": np.arange(len(episodes)),
+        "length": np.array([one.length for one in ended]),
+        "ending": np.array([episode.ending for episode in episodes]),
+        "arrived": np.array([one.outcome["arrived"] for one in ended]),
+        "final_nodes": np.array(last),
+        "farthest_x": np.array([e.colony.x[e.alive].max() for e in episodes]),
+        "centroid_start": np.array([episode.centroid[0, 0] for episode in episodes]),
+        "centroid_end": np.array([episode.centroid[-1, 0] for episode in episodes]),
+        "return": np.array([one.return_ for one in ended]),
+        **{name: np.array([one.outcome[name] for one in ended]) for name in rewards},
+    }
+
+
+def summary(episodes: evaluate.Episodes) -> dict[str, Any]:
+    """What K episodes `[K, 1]` amount to, as plain numbers.
+
+    Success is the goal reached and nothing else, with its Wilson interval. Steps to the goal are
+    those of the episodes that arrived.
+    """
+    outcome = {name: np.ravel(values) for name, values in episodes.outcome.items()}
+    arrived, count = outcome["arrived"], len(episodes.length)
+    low, high = evaluate.wilson(int(arrived.sum()), count)
+    rewards = {name: x for name, x in outcome.items() if name.startswith("reward_")}
+    return {
+        "episodes": count,
+        "arrived": {"mean": float(arrived.mean()), "low": low, "high": high},
+        "steps_to_goal": spread(np.ravel(episodes.length)[arrived]),
+        "length": spread(episodes.length),
+        "final_nodes": spread(outcome["num_nodes"]),
+        "progress": spread(outcome["progress"]),
+        "return": spread(episodes.return_),
+        "rewards": {name.removeprefix("reward_"): spread(x) for name, x in rewards.items()},
+    }
+
+
+def spread(values: Any) -> dict[str, float | None]:
+    """Mean, median, standard deviation (of the sample), least and largest; None for no values."""
+    values = np.asarray(values, np.float64)
+    if not values.size:
+        return dict.fromkeys(("mean", "median", "std", "min", "max"))
+    return {
+        "mean": float(values.mean()),
+        "median": float(np.median(values)),
+        "std": float(values.std(ddof=1)) if values.size > 1 else None,
+        "min": float(values.min()),
+        "max": float(values.max()),
+    }
+
+
+def write_csv(path: str | Path, tables: Iterable[Columns]) -> None:
+    """Writes tables of the same columns one below the other, whole or not at all.
+
+    Numbers are as short as can be read back without a loss; what is not there is left empty.
+    """
+    with replacing(path) as file:
+        for i, table in enumerate(tables):
+            if i == 0:
+                file.write((",".join(table) + "\n").encode())
+            texts = (_texts(name, values) for name, values in table.items())
+            file.writelines(f"{','.join(row)}\n".encode() for row in zip(*texts, strict=True))
+
+
+def write_npz(path: str | Path, tables: Iterable[Columns]) -> None:
+    """The same as one array per column; NaN and -1 stay."""
+    parts = list(tables)
+    write_arrays(path, {name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def _texts(name: str, values: np.ndarray) -> list[str]:
+    if name in NODES:
+        return ["" if value < 0 else str(value) for value in values.tolist()]
+    if values.dtype.kind == "f":  # nodes never move, so that few numbers are new
+        unique, where = np.unique(values, return_inverse=True)
+        texts = np.array(["" if np.isnan(value) else str(value) for value in unique], object)
+        return texts[where].tolist()
+    return [str(value) for value in values.tolist()]
+
+
+def _extent(values: np.ndarray, alive: np.ndarray) -> np.ndarray:
+    """From the smallest to the largest of each row, float32 `[S + 1]` px; NaN without nodes."""
+    low = np.where(alive, values, np.inf).min(1)
+    high = np.where(alive, values, -np.inf).max(1)
+    return np.where(alive.any(1), high - low, np.nan).astype(np.float32)

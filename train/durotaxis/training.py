@@ -1,0 +1,77 @@
+"""What a configuration of Durotaxis trains, and the curriculum of a goal that moves away."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from envs.durotaxis import actions
+from envs.durotaxis.env import Durotaxis, Params
+from jaxrl.agents import ppo
+from jaxrl.loop import Curriculum, make_loop
+from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic, PooledTorso
+from jaxrl.types import Agent
+from train.durotaxis.config import Config, check, make_env
+from train.host import scores, settings
+
+SCORE = "arrived"
+"""Whether a colony reached the goal."""
+
+
+def make_training(config: Config) -> settings.Training:
+    """Raises ValueError, in one line, for what does not fit together."""
+    env, params, agent = make_parts(config)
+    player = make_parts(config, greedy=config.run.evaluation_greedy)[2]
+    loop = make_loop(env, params, agent, config.loop, make_curriculum(config, params))
+    games, limit = config.run.evaluation_games, config.env.max_steps_in_episode
+    return settings.Training(
+        init=loop.init,
+        update=loop.update,
+        evaluate=scores.of_player(env, params, player, games, limit, SCORE),
+        steps_per_update=config.loop.steps_per_update,
+        score=SCORE,
+        budget_shapes_learning=config.anneal or config.curriculum.first_width is not None,
+    )
+
+
+def make_curriculum(config: Config, params: Params) -> Curriculum | None:
+    """A goal that moves away from `first_width`; its course is the number of updates."""
+    first = config.curriculum.first_width
+    if first is None:
+        return None
+    total = config.run.total_updates(config.loop.steps_per_update)
+
+    def params_at(updates: jax.Array) -> Params:
+        done = jnp.clip(updates / (config.curriculum.share * total), 0.0, 1.0)
+        return replace(params, width=jnp.round(first + done * (params.width - first)))  # whole px
+
+    return Curriculum(
+        init=lambda: jnp.zeros((), jnp.int32),
+        params=params_at,
+        advance=lambda updates, agent_state, metrics: (updates + 1, agent_state, {}),
+    )
+
+
+def make_parts(config: Config, greedy: bool = False) -> tuple[Durotaxis, Params, Agent]:
+    """The environment, its parameters and the agent of a configuration."""
+    check(config)
+    env, params = make_env(config.env)
+    agent_config = config.agent
+    if config.anneal:
+        updates = config.run.total_updates(config.loop.steps_per_update)
+        agent_config = replace(agent_config, anneal_updates=float(updates))
+    return env, params, ppo.make(make_network(config, env), agent_config, greedy)
+
+
+def make_network(config: Config, env: Durotaxis) -> Any:
+    """Actor and critic, a value for each component of the reward."""
+    network = config.network
+    torso = PooledTorso(network.width, network.layers)
+    if network.torso == "graph":
+        torso = GraphTorso(network.width, network.layers, network.heads)
+    names = actions.names(env.action, env.spawning)
+    ends = [getattr(config.env.bounds, name) for name in names]
+    low, high = (tuple(float(end[i]) for end in ends) for i in (0, 1))
+    kind = HybridActorCritic if env.action == "nodes" else GraphActorCritic
+    return kind(torso, len(names), low, high, len(env.component_names))

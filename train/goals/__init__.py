@@ -1,0 +1,1 @@
+"""Goals reached sooner with learned eigenvectors: `python -m train.goals RUN`."""

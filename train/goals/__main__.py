@@ -1,0 +1,17 @@
+"""`python -m train.goals RUN`."""
+
+import sys
+
+from train.goals.program import PROGRAM
+from train.host import command
+
+
+def with_run_named(arguments: list[str]) -> list[str]:
+    """The run directory, which comes first, as the flag that it is short for."""
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in PROGRAM.presets:
+        return ["--learned", *arguments]
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(command.main(PROGRAM, with_run_named(sys.argv[1:])))

@@ -1,0 +1,108 @@
+"""What a run of `train.allo` learned, made into help for learners: distances and options.
+
+Axes: S states, d features, G goals, R learners of each, O options.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.grid.env import Params
+from jaxrl.agents import allo as allo_agent
+from jaxrl.spectral import laplacian, options, potentials
+from jaxrl.spectral.options import Options
+from jaxrl.types import AgentState
+from train.allo.config import Config, learning_config, make_network
+from train.allo.problem import Problem
+
+
+class Representation(NamedTuple):
+    """What one training seed learned."""
+
+    features: jax.Array  # [S, d]
+    eigenvalues: jax.Array  # [d] 1 - μ of one step of the walk
+
+
+class Help(NamedTuple):
+    """All that a learner may be given."""
+
+    potentials: dict[str, jax.Array]  # each [G, R, S]: learned, true, and "", which is 0 everywhere
+    options: Options  # [R, O, S]
+
+
+def make_help(
+    params: Params,
+    learned: Sequence[Representation],
+    goals: np.ndarray,
+    ways: np.ndarray,
+    num_learners: int,
+) -> Help:
+    """Learner r is given what training seed r modulo their number has learned.
+
+    `goals` `[G]` are states, `ways` those of `goal_tasks.ways`.
+    """
+    of_learner = np.arange(num_learners) % len(learned)
+    near = jnp.stack([nearness(one, goals) for one in learned], axis=1)  # [G, seeds, S]
+    exact = jnp.repeat(jnp.asarray(true_nearness(ways[goals]))[:, None], num_learners, axis=1)
+    tables = {"learned": near[:, of_learner], "true": exact, "": jnp.zeros_like(exact)}
+    climbing = [
+        options.eigenoptions(one.features, params.successor, params.probability) for one in learned
+    ]
+    return Help(tables, jax.tree.map(lambda *x: jnp.stack(x)[of_learner], *climbing))
+
+
+def represent(config: Config, problem: Problem, agent: AgentState) -> Representation:
+    """Features of all states, and eigenvalues of one step of the walk."""
+    learning = learning_config(config)
+    features = allo_agent.features(make_network(config, problem.layout.num_states), learning, agent)
+    features = np.asarray(features)  # or what a checkpoint placed is compiled for once more
+    if learning.method == "allo":
+        found = allo_agent.eigenvalues(learning, agent)
+    else:  # no multipliers that tell them
+        found = quotients(features, np.asarray(allo_agent.pair_law(learning, agent)))
+    values = of_one_step(np.asarray(found), learning.discount, config.env.walk_steps)
+    return Representation(jnp.asarray(features), jnp.asarray(values, jnp.float32))
+
+
+def quotients(features: np.ndarray, law: np.ndarray) -> np.ndarray:
+    """Rayleigh's ½ E[(u(s) - u(s'))²] / E[u(s)²] over pairs of the law `[S, S]`, `[d]`.
+
+    0 for features that are 0.
+    """
+    features, law = features.astype(float), law.astype(float)
+    square, first, second = features**2, law.sum(axis=1), law.sum(axis=0)
+    energy = (first + second) @ square / 2 - np.sum(features * (law @ features), axis=0)
+    return energy / np.maximum(first @ square, np.finfo(np.float32).tiny)
+
+
+def of_one_step(values: np.ndarray, discount: float, walk_steps: int) -> np.ndarray:
+    """1 - μ of the walk from λ `[d]` of pairs sampled from walks of `walk_steps` transitions.
+
+    The inverse of `laplacian.horizon_lambda`, which falls with μ where 0 <= μ <= 1; λ beyond what
+    it reaches there counts as the nearest end. Exact for symmetric walks, near it for others.
+    """
+    gaps = np.linspace(0, 1, 2001) ** 2  # close together near 0, where the slow features are
+    sampled = laplacian.horizon_lambda(1 - gaps, discount, walk_steps + 1)
+    return np.interp(values, sampled, gaps)
+
+
+def nearness(learned: Representation, goals: np.ndarray) -> jax.Array:
+    """The potential of every goal, `[G, S]`, from the learned commute-time distance."""
+
+    def of_goal(goal: jax.Array) -> jax.Array:
+        return potentials.from_distance(potentials.commute_distance(*learned, goal))
+
+    return jax.vmap(of_goal)(jnp.asarray(goals))
+
+
+def true_nearness(ways: np.ndarray) -> np.ndarray:
+    """The potential from the fewest moves to each goal, both `[G, S]`.
+
+    States that cannot reach a goal count as the farthest of those that can.
+    """
+    finite = np.isfinite(ways)
+    farthest = np.max(ways, axis=1, keepdims=True, where=finite, initial=1)
+    return -np.where(finite, ways, farthest) / farthest

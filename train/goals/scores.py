@@ -1,0 +1,164 @@
+"""What learners of goals achieved: numbers with intervals, as a table, a file and a picture.
+
+Axes: G goals, R learners of each, C checkpoints.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from numpy.typing import ArrayLike
+from rich.table import Table
+
+from train.goals.tasks import Progress
+from train.host.pictures import BLUE, GREY, VERMILLION, save
+
+RESAMPLES = 1000
+LOWER, UPPER = 25, 974  # places of the 95 % interval among so many sorted values
+STYLES = (  # colours that the colour-blind tell apart (Okabe & Ito 2008); dashes for controls
+    (GREY, ":"),
+    (GREY, "--"),
+    (BLUE, "-"),
+    ("#000000", "-."),
+    (VERMILLION, "-"),
+    ("#009e73", (0, (5, 1))),
+)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to learn, and what it is held against."""
+
+    name: str
+    potential: str = ""
+    """Whose distance shapes the rewards; empty: nobody's."""
+    options: bool = False
+    """Whether exploration follows options."""
+    optimistic: bool = False
+    """Whether first values are those that shaping needs."""
+    control: str = ""
+    """The arm that differs from it in potential and options alone."""
+
+
+def summaries(arms: Sequence[Arm], found: Sequence[Progress]) -> dict[str, dict[str, Any]]:
+    """Every measure of every arm, with its 95 % interval, from progress `[G, R, ...]`."""
+    of_arm = {arm.name: progress for arm, progress in zip(arms, found, strict=True)}
+    return {arm.name: _summary(arm, of_arm) for arm in arms}
+
+
+def _summary(arm: Arm, of_arm: dict[str, Progress]) -> dict[str, Any]:
+    progress = of_arm[arm.name]
+    gained = None
+    if arm.control:  # same goals and same luck: the difference is known better than its parts
+        gained = interval(progress.area - of_arm[arm.control].area, mean)
+    return {
+        "control": arm.control or None,
+        "area": interval(progress.area, mean),
+        "gained": gained,
+        "first": interval(progress.first, median),
+        "success": interval(progress.success[..., -1], mean),
+        "length": interval(progress.length[..., -1], mean),
+        "steps": progress.steps.tolist(),
+        "success_curve": interval(progress.success, mean),
+        "length_curve": interval(progress.length, mean),
+        "area_of_each": progress.area.tolist(),
+        "first_of_each": progress.first.tolist(),
+    }
+
+
+def mean(x: np.ndarray) -> np.ndarray:
+    """Over goals and learners, `[G, R, ...]` to `[...]`."""
+    return x.mean(axis=(0, 1), dtype=float)
+
+
+def median(x: np.ndarray) -> np.ndarray:
+    """The lower median of all values; unlike a mean it bears some that are infinite."""
+    return np.sort(x, axis=None)[(x.size - 1) // 2]
+
+
+def interval(x: ArrayLike, statistic: Callable[[np.ndarray], np.ndarray]) -> dict[str, Any]:
+    """A statistic of `x` `[G, R, ...]` with its 95 % bootstrap interval: value, low, high.
+
+    Goals and learners are drawn anew independently, since learners of different goals share their
+    luck and their features (the pigeonhole bootstrap, Owen 2007; it errs to the wide side).
+    """
+    rng, sample = np.random.default_rng(0), np.asarray(x)
+    goals, learners = sample.shape[:2]
+
+    def again() -> np.ndarray:
+        rows, columns = rng.integers(goals, size=goals), rng.integers(learners, size=learners)
+        return statistic(sample[rows][:, columns])
+
+    values = np.sort([again() for _ in range(RESAMPLES)], axis=0)
+    found = {"value": statistic(sample), "low": values[LOWER], "high": values[UPPER]}
+    return {name: np.asarray(value, float).tolist() for name, value in found.items()}
+
+
+def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
+    """A row per arm, from what `eval.json` holds of the experiment and of one seed."""
+    learners = f"{len(content['goals'])} goals x {content['learners']} learners"
+    title = f"{content['maze']}: {learners}, starts {content['distance']} moves away or more"
+    caption = "mean (steps: median) and 95 % interval; gained: against no help, same optimism"
+    result = Table(title=title, caption=caption)
+    level = f"steps to {content['level']:.0%}"
+    result.add_column("arm", no_wrap=True)
+    for heading in ("area", "gained", level, "final success", "final length"):
+        result.add_column(heading, justify="right")
+    for name, arm in row["arms"].items():
+        gained = arm["gained"]
+        result.add_row(
+            name,
+            written(arm["area"], "{:.3f}"),
+            written(gained, "{:+.3f}") if gained else "",
+            written(arm["first"], "{:,.0f}", arm["steps"]),
+            written(arm["success"], "{:.3f}"),
+            written(arm["length"], "{:.1f}"),
+        )
+    return result
+
+
+def written(found: dict[str, float], form: str, checkpoints: Sequence[int] = ()) -> str:
+    """`0.913` over its interval, if it has a width. Times are bounds beyond the checkpoints."""
+
+    def number(value: float) -> str:
+        if not np.isfinite(value):
+            return f"> {form.format(checkpoints[-1])}"
+        is_bound = len(checkpoints) > 0 and value <= checkpoints[0]
+        return "≤ " * is_bound + form.format(value)
+
+    value, low, high = (number(found[name]) for name in ("value", "low", "high"))
+    return value if low == value == high else f"{value}\n{low} to {high}"
+
+
+def draw(content: dict[str, Any], row: dict[str, Any], path: Path) -> None:
+    """Success against steps, a line with its band for every arm; arguments as for `table`."""
+    figure = Figure(figsize=(8.5, 4.2), dpi=150, layout="constrained")
+    axes = figure.subplots()
+    for (name, arm), (color, dashes) in zip(row["arms"].items(), STYLES, strict=True):
+        steps, curve = arm["steps"], arm["success_curve"]
+        axes.fill_between(steps, curve["low"], curve["high"], color=color, alpha=0.15, linewidth=0)
+        axes.plot(steps, curve["value"], linestyle=dashes, color=color, linewidth=2, label=name)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel("environment steps of each learner (logarithmic)")
+    axes.set_ylabel("success of greedy episodes")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+    learners = f"{len(content['goals'])} goals, {content['learners']} learners of each"
+    figure.suptitle(
+        f"{content['maze']}: {learners}; mean and 95 % interval",
+        x=0.01,
+        ha="left",
+        weight="bold",
+        parse_math=False,
+    )
+    figure.legend(loc="outside right center", frameon=False, handlelength=3)
+    save(figure, path)

@@ -1,0 +1,197 @@
+"""What a configuration of goals trains: learners of every arm, goal and seed, side by side.
+
+Axes: A arms, G goals, R learners of each, C checkpoints, S states, O options.
+"""
+
+import time
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Group
+
+from jaxrl.agents import q_learning
+from jaxrl.loop import Metrics
+from jaxrl.spectral.options import Options
+from jaxrl.types import PyTree
+from train.allo.training import make_problem
+from train.goals import features, scores, tasks
+from train.goals.config import ARMS, Config, check, learner, plan
+from train.goals.tasks import Learner
+from train.host import runs, settings
+from train.host.errors import UsageError
+from train.host.program import Run
+
+SCORE = "area"
+"""Under the success curve of the arm `SCORED`: its mean over the checkpoints."""
+SCORED = "learned distance"
+
+
+class Found(NamedTuple):
+    """How the learners did at each checkpoint so far, and 0 later."""
+
+    success: jax.Array  # [A, G, R, C] share of greedy episodes that arrived
+    length: jax.Array  # [A, G, R, C] their mean steps
+
+
+class State(NamedTuple):
+    """All learners on their way."""
+
+    agent: Found
+    learners: Learner  # [A, G, R, ...]
+    key: jax.Array
+    updates: jax.Array  # int32, checkpoints so far
+
+
+class Experiment(NamedTuple):
+    """What is known before any learner begins."""
+
+    run: Run  # of train.allo
+    problem: Any
+    plan: tasks.Config
+    goals: np.ndarray  # int32 [G]
+    potentials: jax.Array  # [A, G, R, S]
+    options: Options  # [R, O, S]
+    numbers: q_learning.Config  # each leaf [A]
+
+
+def make_training(config: Config) -> settings.Training:
+    """Raises ValueError or UsageError, in one line, for what does not fit together."""
+    check(config)
+    experiment = make_experiment(config)
+    count = config.run.total_updates(1)
+    of_all = partial(for_all_learners, experiment)
+
+    def init(key: jax.Array) -> State:
+        key, learner_key = jax.random.split(key)
+        keys = jax.random.split(learner_key, config.learners)
+        start = of_all(tasks.begin)(keys)
+        empty = jnp.zeros((len(ARMS), len(experiment.goals), config.learners, count))
+        return State(Found(empty, empty), start, key, jnp.zeros((), jnp.int32))
+
+    def update(state: State) -> tuple[State, Metrics]:
+        learners, success, length = of_all(tasks.checkpoint)(state.learners)
+        found = Found(
+            state.agent.success.at[..., state.updates].set(success),
+            state.agent.length.at[..., state.updates].set(length),
+        )
+        updates = state.updates + 1
+        areas = jnp.sum(jnp.mean(found.success, axis=(1, 2)), axis=-1) / updates  # [A]
+        measures = {
+            SCORE: areas[[arm.name for arm in ARMS].index(SCORED)],
+            "success": jnp.mean(success, axis=(1, 2)),
+            "length": jnp.mean(length, axis=(1, 2)),
+        }
+        after = State(found, learners, state.key, updates)
+        return after, Metrics(jnp.zeros((), jnp.int32), {}, measures)
+
+    return settings.Training(
+        init=init,
+        update=update,
+        evaluate=partial(evaluate, config, experiment),
+        steps_per_update=1,
+        unit="checkpoints",
+        score=SCORE,
+        budget_shapes_learning=True,  # it is how many checkpoints there is room for
+    )
+
+
+def make_experiment(config: Config) -> Experiment:
+    """Goals, and the help that every arm is given."""
+    run = load(config.learned)
+    problem = make_problem(run.config)
+    params, ways = problem.params, tasks.ways(problem.params)
+    sizes = plan(config, ways)
+    goals = tasks.draw_goals(params, config.goals, config.run.seed, sizes)
+    learned = [features.represent(run.config, problem, agent) for agent in run.agents]
+    given = features.make_help(params, learned, goals, ways, config.learners)
+    numbers = [learner(arm, config.weight) for arm in ARMS]
+    return Experiment(
+        run=run,
+        problem=problem,
+        plan=sizes,
+        goals=goals,
+        potentials=jnp.stack([given.potentials[arm.potential] for arm in ARMS]),
+        options=given.options,
+        numbers=jax.tree.map(lambda *x: jnp.stack([jnp.asarray(each) for each in x]), *numbers),
+    )
+
+
+def load(directory: str) -> Run:
+    """The run, or UsageError if it is none whose features are of use here."""
+    run = runs.load(directory)
+    if run.program.name != "allo":
+        raise UsageError(f"{directory} is a run of {run.program.name}; expected one of train.allo")
+    if (d := run.config.agent.num_features) < 2:
+        raise UsageError(
+            f"{directory} has learned {d} feature; expected at least 2, for the first one is "
+            "constant: train with a larger --agent.num-features"
+        )
+    return run
+
+
+def for_all_learners(experiment: Experiment, body: Any) -> Any:
+    """`body(env, params, agent, greedy, learner, plan)` for `[A, G, R]` learners.
+
+    Arms differ in numbers alone and share one compilation. A learner that has not begun is its key,
+    `[R]`, the same for all arms and goals; one that has is `[A, G, R, ...]`.
+    """
+    env, params = experiment.problem.env, experiment.problem.params
+
+    def one(numbers: q_learning.Config, goal, potential, options, learner: PyTree):
+        make = partial(q_learning.make, numbers, env.num_states, env.num_actions)
+        agents = (make(potential, options, greedy=greedy) for greedy in (False, True))
+        task = tasks.task(params, goal, experiment.plan)
+        return body(env, task, *agents, learner, experiment.plan)
+
+    def all_of_them(learners: PyTree) -> PyTree:
+        begun = None if isinstance(learners, jax.Array) else 0
+        of_learners = jax.vmap(one, in_axes=(None, None, 0, 0, 0))
+        of_goals = jax.vmap(of_learners, in_axes=(None, 0, 0, None, begun))
+        of_arms = jax.vmap(of_goals, in_axes=(0, None, 0, None, begun))
+        goals = jnp.asarray(experiment.goals)
+        return of_arms(
+            experiment.numbers, goals, experiment.potentials, experiment.options, learners
+        )
+
+    return all_of_them
+
+
+def evaluate(
+    config: Config,
+    experiment: Experiment,
+    agents: list[Found],
+    seeds: list[int],
+    keys: list[jax.Array],
+) -> settings.Evaluation:
+    """Every measure of every arm, with its interval over goals and learners."""
+    del keys  # nothing is drawn
+    started = time.perf_counter()
+    sizes, maze = experiment.plan, experiment.problem.layout
+    rows = []
+    for seed, found in zip(seeds, agents, strict=True):
+        success, length = np.asarray(found.success), np.asarray(found.length)
+        progress = [tasks.progress(*pair, sizes) for pair in zip(success, length, strict=True)]
+        arms = scores.summaries(ARMS, progress)
+        area = arms[SCORED]["area"]
+        rows.append({"seed": seed, SCORE: {"mean": area["value"], **area}, "arms": arms})
+    content = {
+        "score": SCORE,
+        "compile_seconds": 0.0,
+        "seconds": time.perf_counter() - started,
+        "maze": maze.name,
+        "states": maze.num_states,
+        "training_seeds": experiment.run.seeds,
+        "updates_of_training": experiment.run.updates,
+        "goals": experiment.goals.tolist(),
+        "learners": config.learners,
+        "distance": sizes.min_distance,
+        "max_steps": sizes.max_steps,
+        "games": sizes.games,
+        "level": sizes.level,
+        "weight": config.weight,
+        "seeds": rows,
+    }
+    return settings.Evaluation(content, Group(*(scores.table(content, row) for row in rows)))

@@ -1,0 +1,1 @@
+"""What every program shares; knows no environment and no agent."""

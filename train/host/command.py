@@ -1,0 +1,153 @@
+"""The command line of every entry point: presets, flags, `--resume`, and errors in one line.
+
+python -m train.NAME [PRESET] [--field value ...]
+"""
+
+import contextlib
+import io
+import itertools
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import tyro
+
+from train.host import records
+from train.host.config import field_of, rebuild
+from train.host.errors import QUIT, REFUSED, RunError, UsageError
+from train.host.program import Program
+from train.host.run import train_program
+
+C = TypeVar("C")
+
+
+def main(program: Program, arguments: Sequence[str] | None = None) -> int:
+    """Trains as the command line says; returns the exit code (see `train.host.errors`).
+
+    A ValueError of `Program.training` counts as bad input.
+    """
+
+    def train() -> None:
+        config, preset = parse(program, sys.argv[1:] if arguments is None else arguments)
+        try:
+            training = program.training(config)
+        except ValueError as error:
+            raise UsageError(" ".join(str(error).split())) from error
+        train_program(program, config, preset, training)
+
+    return command(train)
+
+
+def command(function: Callable[[], object]) -> int:
+    """Calls `function`; turns what a user can mend into one line on stderr and an exit code."""
+    try:
+        function()
+    except RunError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:  # before there was anything to save
+        return QUIT
+    except BrokenPipeError:  # the reader has gone, as in `--help | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains later
+        return QUIT
+    return 0
+
+
+def parse(program: Program, arguments: Sequence[str]) -> tuple[Any, str]:
+    """`(config, preset)`; with `--resume DIR`, the configuration saved there is the default."""
+    arguments, presets = list(arguments), program.presets
+    chosen = arguments.pop(0) if arguments and not arguments[0].startswith("-") else None
+    if chosen is not None and chosen not in presets:
+        raise UsageError(f"there is no preset {chosen}: choose one of {', '.join(presets)}")
+    preset = chosen or next(iter(presets))
+    default = presets[preset]
+    if directory := resumed(arguments):
+        saved = records.read_config(directory)
+        if saved["name"] != program.address or saved["preset"] not in presets:
+            raise UsageError(f"{directory} is a run of {saved['name']}, not of {program.address}")
+        if chosen not in (None, saved["preset"]):
+            raise UsageError(f"{directory} has the preset {saved['preset']}: leave out {chosen}")
+        preset = saved["preset"]
+        default = rebuild(presets[preset], saved["config"])
+    usage = f"{started_by(program)} [{' | '.join(presets)}]"
+    config = parse_flags(usage, default, arguments, described(program))
+    refuse_idle(program, config, presets[preset])
+    return config, preset
+
+
+def refuse_idle(program: Program, config: Any, default: Any) -> None:
+    """Raises UsageError for a flag that has no effect with the others."""
+    try:
+        idle = program.idle(config)
+    except ValueError:
+        return  # what does not fit together is refused by the training, in its own words
+    for name, reason in idle.items():
+        if field_of(config, name) != field_of(default, name):
+            flag = name.replace("_", "-")
+            raise UsageError(f"--{flag} has no effect, for {reason}: leave it out")
+
+
+def started_by(program: Program) -> str:
+    """The command line that starts a program."""
+    ours = "." not in program.address and program.module == ""
+    return f"python -m {'train.' if ours else ''}{program.address}"
+
+
+def described(program: Program) -> str | None:
+    """A line for each preset, for `--help`."""
+    if not program.summaries:
+        return None
+    first, *others = program.summaries.items()
+    lines = [f"{first[0]} (the default): {first[1]}", *(f"{name}: {x}" for name, x in others)]
+    return "Presets:\n\n" + "\n\n".join(lines)
+
+
+def resumed(arguments: Sequence[str]) -> str | None:
+    """The value of `--resume`, which is needed before the other flags can be read."""
+    for flag, value in itertools.zip_longest(arguments, arguments[1:]):
+        if flag == "--resume" and value:
+            return value
+        if flag.startswith("--resume="):
+            return flag.partition("=")[2]
+    return None
+
+
+def parse_flags(
+    program: str, default: C | type[C], arguments: Sequence[str], description: str | None = None
+) -> C:
+    """tyro's reading of the flags; its boxed complaints are unpacked into one line.
+
+    `default` is an instance that holds the defaults, or a dataclass that has them all.
+    """
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            if isinstance(default, type):
+                return tyro.cli(
+                    cast(type[C], default), args=arguments, prog=program, description=description
+                )
+            kind = tyro.conf.AvoidSubcommands[type(default)]
+            return tyro.cli(
+                kind, default=default, args=arguments, prog=program, description=description
+            )
+    except SystemExit as stop:
+        if stop.code != REFUSED:
+            raise
+        raise UsageError(f"{one_line(complaint.getvalue())}; --help lists all flags") from None
+
+
+def one_line(box: str) -> str:
+    """What stands in tyro's frame before its first rule, and the flags that it suggests."""
+    lines = [line.strip("│ ") for line in box.splitlines()]
+    sections, is_rule = [""], lambda line: set(line) <= set("─-╰╯")
+    for line in lines[1:]:  # the first is the title
+        if is_rule(line):
+            sections.append("")
+        else:
+            sections[-1] += f" {line}"
+    message, *rest = [section.strip() for section in sections if section]
+    suggested = [section for section in rest if section.startswith("Perhaps you meant")]
+    flags = re.findall(r"(?<!\S)--[\w.-]+", " ".join(suggested))
+    return f"{message} (perhaps {' or '.join(flags)})" if flags else message

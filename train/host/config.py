@@ -1,0 +1,110 @@
+"""Configurations as plain data: what a dataclass is in YAML, and how two of them differ."""
+
+import dataclasses
+import enum
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from train.host.errors import UsageError
+
+C = TypeVar("C")
+
+
+def plain(value: Any) -> Any:
+    """Nested dataclasses as dicts, tuples as lists: what `yaml.safe_dump` and JSON can write."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, bool | int | float | str | None):
+        return value
+    if hasattr(value, "dtype"):
+        return np.asarray(value).tolist()
+    raise TypeError(f"a configuration holds numbers, strings and dataclasses; not {value!r}")
+
+
+def rebuild(like: C, saved: Any, path: str = "") -> C:
+    """The dataclass that `plain` turned into `saved`; `like` is any instance of its type.
+
+    Raises UsageError where fields are unknown or missing, or a value is refused.
+    """
+    if isinstance(saved, list):
+        return tuple(rebuild(None, item) for item in saved)  # pyright: ignore[reportReturnType]
+    if isinstance(like, enum.Enum):
+        return type(like)[saved]
+    if not dataclasses.is_dataclass(like):
+        return saved
+    names = {field.name for field in dataclasses.fields(like)}
+    if not isinstance(saved, dict) or saved.keys() != names:
+        found = set(saved) if isinstance(saved, dict) else {str(saved)}
+        wrong = ", ".join(f"{path}{name}" for name in sorted(found ^ names))
+        raise UsageError(f"the saved configuration is of another version: see {wrong}")
+    values = {n: rebuild(getattr(like, n), saved[n], f"{path}{n}.") for n in names}
+    try:
+        return type(like)(**values)  # pyright: ignore[reportReturnType]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"the saved configuration cannot be used: {path}{error}") from error
+
+
+def differences(saved: Any, current: Any, ignored: Collection[str] = ()) -> list[str]:
+    """One `field: saved -> current` for each dotted field that differs, but for the ignored."""
+    old, new = _flat(saved), _flat(current)
+    return [
+        f"{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
+        for name in sorted(old.keys() | new.keys())
+        if name not in ignored and old.get(name, _ABSENT) != new.get(name, _ABSENT)
+    ]
+
+
+_ABSENT = object()
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """`{dotted name: value}` of nested dicts."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    flat = {}
+    for name, item in value.items():
+        flat |= _flat(item, f"{prefix}.{name}" if prefix else name)
+    return flat
+
+
+def numbers(config: Any, path: str = "") -> dict[str, float]:
+    """`{dotted name: value}` of the float leaves of a configuration: what a sweep may vary.
+
+    Fields that are static say so: `pytree_node=False` in their metadata. `run` has no numbers that
+    alter an update.
+    """
+    found: dict[str, float] = {}
+    for field in dataclasses.fields(config):
+        value, name = getattr(config, field.name), f"{path}{field.name}"
+        if not field.metadata.get("pytree_node", True) or name == "run":
+            continue
+        if isinstance(value, float):
+            found[name] = value
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            found |= numbers(value, f"{name}.")
+    return found
+
+
+def field_of(config: Any, name: str) -> Any:
+    """The field of a dotted name."""
+    for part in name.split("."):
+        config = getattr(config, part)
+    return config
+
+
+def with_field(config: C, name: str, value: Any) -> C:
+    """`config` with another value of the field of a dotted name; the value may be traced."""
+    head, _, rest = name.partition(".")
+    inner = with_field(getattr(config, head), rest, value) if rest else value
+    return dataclasses.replace(config, **{head: inner})  # pyright: ignore

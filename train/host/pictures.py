@@ -1,0 +1,190 @@
+"""The learning curve of a run, from the rows of its `metrics.jsonl` (see `train.host.records`)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from train.host.records import replacing
+from train.host.rows import scalars
+
+Row = dict[str, Any]
+Curve = tuple[np.ndarray, np.ndarray]  # rising x [K], y [K]
+Marker = tuple[float, float, float]  # mean and interval, NaN where there is none
+
+BLUE, VERMILLION, GREY = "#0072b2", "#d55e00", "#666666"  # told apart by the colour-blind, too
+NORMAL = 1.959964  # the 97.5 % quantile of the normal distribution
+STEPS = ((1e9, "billions"), (1e6, "millions"), (1e3, "thousands"), (1, ""))
+TIMES = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def learning_curve(
+    rows: Sequence[Row],
+    path: str | Path,
+    score: str,
+    title: str,
+    evaluation: dict[str, Any] | None = None,
+    unit: str = "environment steps",
+) -> None:
+    """Draws `score`, of finished episodes or of the agent, against steps and against time.
+
+    A thin line for each seed, their mean and, from three seeds on, its 95 % interval. `evaluation`
+    is what `eval.json` holds: the score after training, drawn where the curves end. Chunks without
+    a score, as no episode ended, are left out. `unit` says what a step is. Writes a PNG, whole or
+    not at all. Raises ValueError if there are rows, but none with this score.
+    """
+    known = {name: None for row in rows for name in scalars(row)}
+    if rows and score not in known:
+        raise ValueError(f"score {score!r} is not in the record; it has {', '.join(known)}")
+    figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
+    by_steps, by_time = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    final = [] if evaluation is None else final_scores(evaluation, score)
+    label = unit + " of each seed" * (len({row["seed"] for row in rows}) > 1)
+    _panel(by_steps, label, STEPS, rows, "steps", score, final)
+    _panel(by_time, "training time", TIMES, rows, "seconds", score, final)
+    by_steps.set_ylabel(score, parse_math=False)
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False)
+    handles, labels = by_steps.get_legend_handles_labels()
+    if handles:  # below, where no curve runs into it
+        figure.legend(handles, labels, loc="outside lower left", ncols=len(handles), frameon=False)
+    save(figure, path)
+
+
+def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
+    """For each seed the scores that are known, over the field `x`; seeds without any left out."""
+    points: dict[int, list[tuple[float, float]]] = {}
+    for row in rows:
+        value = scalars(row).get(score)
+        if value is not None and np.isfinite(value):
+            points.setdefault(row["seed"], []).append((row[x], value))
+    arrays = (np.array(sorted(points[seed]), float) for seed in sorted(points))
+    return [(array[:, 0], array[:, 1]) for array in arrays]
+
+
+def mean_curve(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(x, mean, margin)`, each `[K]`, over the stretch that all seeds cover.
+
+    Between its points a seed is interpolated. The margin is half the 95 % interval of the mean, NaN
+    below three seeds.
+    """
+    x = np.unique(np.concatenate([line[0] for line in lines]))
+    first, last = max(line[0][0] for line in lines), min(line[0][-1] for line in lines)
+    x = x[(first <= x) & (x <= last)]
+    y = np.stack([np.interp(x, *line) for line in lines])  # [S, K]
+    return x, y.mean(0), interval(y)
+
+
+def interval(samples: np.ndarray) -> np.ndarray:
+    """Half the 95 % Student interval of the mean over the first axis; NaN below three samples."""
+    count = len(samples)
+    if count < 3:
+        return np.full(samples.shape[1:], np.nan)
+    return student(count - 1) * samples.std(0, ddof=1) / np.sqrt(count)
+
+
+def student(degrees: int) -> float:
+    """The 97.5 % quantile of Student's t with two or more degrees of freedom, 1 % exact.
+
+    The expansion around the normal quantile of Abramowitz & Stegun (1964), eq. 26.7.5.
+    """
+    z = NORMAL
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / degrees ** (i + 1) for i, term in enumerate(terms))
+
+
+def final_scores(evaluation: dict[str, Any], score: str) -> list[Marker]:
+    """What to mark of an evaluation: from three seeds on their mean, else each seed.
+
+    The interval is that of the mean over seeds, or of the mean over the games of a seed; a score
+    that is one number has none.
+    """
+    measures = [row[score] for row in evaluation["seeds"]]
+    found = [x if isinstance(x, dict) else {"mean": x} for x in measures]
+    found = [x for x in found if x.get("mean") is not None]
+    if len(found) < 3:
+        return [(x["mean"], x.get("low", np.nan), x.get("high", np.nan)) for x in found]
+    means = np.array([x["mean"] for x in found])
+    mean, margin = float(means.mean()), float(interval(means))
+    return [(mean, mean - margin, mean + margin)]
+
+
+def _panel(
+    axes: Axes,
+    label: str,
+    units: Sequence[tuple[float, str]],
+    rows: Sequence[Row],
+    x: str,
+    score: str,
+    final: Sequence[Marker],
+) -> None:
+    """Everything over one x axis, in the unit that suits its end."""
+    end = max((row[x] for row in rows), default=0)
+    scale = dress(axes, label, units, end)
+    lines = [(line / scale, y) for line, y in curves(rows, score, x)]
+    if lines:
+        draw_lines(axes, lines)
+    else:
+        say_empty(axes)
+    _mark(axes, 1.02 * end / scale, final)
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
+
+
+def dress(axes: Axes, label: str, units: Sequence[tuple[float, str]], end: float) -> float:
+    """Label, grid and an x axis from 0 to a little beyond `end`; returns what to divide x by."""
+    scale, unit = next((u for u in units if end >= 2 * u[0]), units[-1])
+    axes.set_xlabel(f"{label} ({unit})" if unit else label)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=3)
+    axes.set_xlim(0, 1.05 * end / scale or 1)
+    return scale
+
+
+def say_empty(axes: Axes) -> None:
+    axes.text(0.5, 0.5, "no score yet", color=GREY, ha="center", transform=axes.transAxes)
+
+
+def draw_lines(axes: Axes, lines: Sequence[Curve]) -> None:
+    """Seeds thin, their mean thick; a value that stands alone is a dot."""
+    if len(lines) == 1:
+        axes.plot(*lines[0], line_style(lines[0][0]), color=BLUE, label="training")
+        return
+    for i, line in enumerate(lines):
+        label = f"training, {len(lines)} seeds" if i == 0 else None
+        axes.plot(*line, line_style(line[0]), color=BLUE, linewidth=0.7, alpha=0.45, label=label)
+    x, mean, margin = mean_curve(lines)
+    axes.plot(x, mean, line_style(x), color=BLUE, linewidth=2, label="their mean")
+    if np.isfinite(margin).any():
+        band = {"color": BLUE, "alpha": 0.15, "linewidth": 0, "label": "95 % interval of the mean"}
+        axes.fill_between(x, mean - margin, mean + margin, **band)
+
+
+def line_style(x: np.ndarray) -> str:
+    return "." if len(x) == 1 else "-"
+
+
+def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
+    """The evaluation, with the numbers in the legend."""
+    for mean, low, high in final:
+        text = f"evaluation {mean:.4g}"
+        if np.isfinite(low):
+            text += f" ({low:.4g} to {high:.4g})"
+        spread = np.array([[mean - low], [high - mean]])
+        style = {"fmt": "D", "color": VERMILLION, "markersize": 5, "capsize": 3, "zorder": 3}
+        axes.errorbar(x, mean, spread, label=text, clip_on=False, **style)
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Replaces a PNG in one step."""
+    with replacing(path) as file:
+        figure.savefig(file, format="png")

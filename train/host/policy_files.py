@@ -1,0 +1,183 @@
+"""The safetensors file of a policy: the parameters of its agent, and what is told of them.
+
+Arrays are named as in the network, such as "torso/Dense_0/kernel". Each entry of the metadata is
+JSON:
+
+    format        1
+    entry_point   name of the module of `train` that trained it
+    preset        name of the preset that the training began from
+    config        every field of its configuration, for one seed
+    updates       that it was trained for
+    trained       versions of the libraries, device, and commit if known
+    scores        what `eval.json` said of this seed, or null
+
+Nothing in such a file is ever executed, and no array is read before its name and shape are right.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors
+from safetensors import numpy as arrays_as_bytes
+
+from jaxrl.types import AgentState
+from train.host import records
+from train.host.errors import UsageError
+
+FORMAT = 1
+TRAINED = Path(__file__).parent.parent / "trained"
+"""Where the policies of the package lie."""
+ENTRIES = ("entry_point", "preset", "config", "updates", "trained", "scores")
+
+
+def names() -> list[str]:
+    """Of the policies that come with the package."""
+    return sorted(path.stem for path in TRAINED.glob("*.safetensors"))
+
+
+def file_of(name: str | Path) -> Path:
+    """The file of that name or path. Raises UsageError if there is none."""
+    path = path_of(name)
+    if not path.is_file():
+        known = ", ".join(names()) or "none comes with the package"
+        raise UsageError(f"there is no policy {name} ({known}): give a name or a .safetensors file")
+    return path
+
+
+def path_of(name: str | Path) -> Path:
+    """Names mean files of the package; what ends like a file, or lies in a folder, is a path."""
+    path = Path(name)
+    is_path = path.suffix == ".safetensors" or len(path.parts) > 1
+    return path if is_path else TRAINED / f"{name}.safetensors"
+
+
+def parameters(agent_state: AgentState) -> dict[str, Any]:
+    """What an agent acts by: the leaves below its field `params`, by name."""
+    leaves = jax.tree_util.tree_leaves_with_path(agent_state)
+    named = {_name(path): x for path, x in leaves}
+    return {name: x for name, x in named.items() if name}
+
+
+def with_parameters(like: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
+    """An agent state like `like` that acts by `arrays`; all else is 0 and takes no memory."""
+
+    def leaf(path, x):
+        name = _name(path)
+        if name:
+            return jnp.asarray(arrays[name])
+        return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+
+    return jax.tree_util.tree_map_with_path(leaf, like)
+
+
+def begun(agent_state: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
+    """An agent that has learned nothing, but acts by `arrays`, and its target network too.
+
+    With several seeds, its leaves have a leading axis S; all of them begin alike.
+    """
+
+    def leaf(path, x):
+        name = _name(path) or _name(path, "target_params")
+        return jnp.array(np.broadcast_to(arrays[name], x.shape)) if name else x
+
+    return jax.tree_util.tree_map_with_path(leaf, agent_state)
+
+
+def _name(path: tuple, field: str = "params") -> str:
+    """Of a parameter; empty for what is none.
+
+    A field `params` holds flax's collections, of which the one of that name needs no mention.
+    `target_params` and the moments of an optimiser are other fields.
+    """
+    fields = [getattr(key, "name", None) for key in path]
+    if field not in fields:
+        return ""
+    keys = [str(key.key) for key in path[fields.index(field) + 1 :]]
+    return "/".join(keys[1:] if keys[:1] == ["params"] else keys) or field
+
+
+def write(path: Path, arrays: dict[str, Any], content: dict[str, Any]) -> None:
+    """Replaces the file in one step; `content` has all `ENTRIES`."""
+    refuse_not_finite(path, arrays)
+    metadata = {name: json.dumps(content[name]) for name in ENTRIES}
+    numbers = {name: np.asarray(x) for name, x in arrays.items()}
+    data = arrays_as_bytes.save(numbers, {"format": json.dumps(FORMAT), **metadata})
+    with records.replacing(path) as file:
+        file.write(data)
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The `ENTRIES` of a file. Raises UsageError if it is not a policy."""
+    with _Opened(path) as file:
+        metadata = file.metadata() or {}
+    try:
+        version = json.loads(metadata["format"])
+        if version != FORMAT:
+            raise UsageError(f"{path} has format {version}; this program reads format {FORMAT}")
+        return {name: json.loads(metadata[name]) for name in ENTRIES}
+    except KeyError as missing:
+        raise UsageError(f"{path} says nothing of {missing}: {ADVICE}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} has metadata that are not JSON ({error}): {ADVICE}") from None
+
+
+def read_arrays(path: Path, like: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The arrays of a file, which must have the names, shapes and dtypes of `like`."""
+    with _Opened(path) as file:
+        shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        _refuse_other(path, shapes, {name: list(x.shape) for name, x in like.items()})
+        arrays = {name: file.get_tensor(name) for name in like}
+    dtypes = {name: str(x.dtype) for name, x in arrays.items()}
+    _refuse_other(path, dtypes, {name: str(x.dtype) for name, x in like.items()})
+    refuse_not_finite(path, arrays)
+    return arrays
+
+
+ADVICE = "give a file that python -m train.policies export has written"
+
+
+class _Opened:
+    """A safetensors file; whatever is wrong with it becomes one line."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __enter__(self) -> Any:
+        try:
+            self.file = safetensors.safe_open(str(self.path), framework="np")
+        except (safetensors.SafetensorError, OSError, ValueError) as error:
+            self._refuse(error)
+        return self.file.__enter__()
+
+    def __exit__(self, kind, error, trace) -> None:
+        self.file.__exit__(kind, error, trace)
+        if isinstance(error, safetensors.SafetensorError | TypeError | AttributeError):
+            self._refuse(error)
+
+    def _refuse(self, error: Exception) -> None:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{self.path} cannot be read ({reason}): {ADVICE}") from None
+
+
+def _refuse_other(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """UsageError, naming the first differences, unless both are equal."""
+    differences = [
+        f"{name} is {found.get(name, 'missing')}, expected {expected.get(name, 'none')}"
+        for name in sorted(found.keys() | expected.keys())
+        if found.get(name) != expected.get(name)
+    ]
+    if differences:
+        more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
+        text = "; ".join(differences[:3])
+        raise UsageError(f"{path} does not fit the network: {text}{more}")
+
+
+def refuse_not_finite(path: Path, arrays: dict[str, Any]) -> None:
+    """UsageError if there is NaN or infinity."""
+    for name, x in arrays.items():
+        if not np.all(np.isfinite(x)):
+            raise UsageError(f"{path} would act by NaN or infinity in {name}: take another policy")

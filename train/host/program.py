@@ -1,0 +1,130 @@
+"""The contract of a program, and a run of one.
+
+A program is what a folder of `train/` offers to the commands: `python -m train.NAME`, `evaluate`,
+`render`, `policies`. One in a file of your own has all of them, too; see ARCHITECTURE.md.
+"""
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from jaxrl.types import AgentState
+from train.host import pictures, records, scores
+from train.host.errors import UsageError
+from train.host.settings import Evaluation, PlayConfig, Training
+
+_ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+
+class Run(NamedTuple):
+    """A run directory, read; or a policy, as a run of one agent."""
+
+    directory: Path
+    program: "Program"  # that started it
+    config: Any
+    updates: int  # of the checkpoint
+    agents: list[AgentState]  # one per seed
+    state: Any = None  # the whole state, with a leading axis S for several seeds; None of a policy
+
+    @property
+    def seeds(self) -> list[int]:
+        return self.config.run.seeds
+
+    @property
+    def plays_games(self) -> bool:
+        return isinstance(self.config.run, PlayConfig)
+
+
+def learning_curve(
+    run: Run, games: int = 0, key: jax.Array | None = None, evaluation: Evaluation | None = None
+) -> list[Path]:
+    """Draws `learning_curve.png`: the pictures of a program that draws nothing of its own."""
+    del games, key, evaluation
+    path = run.directory / "learning_curve.png"
+    rows, found = records.read_metrics(run.directory), scores.read_evaluation(run.directory)
+    training = run.program.training(run.config)
+    title = run.program.name
+    pictures.learning_curve(rows, path, training.score, title, found, training.unit)
+    return [path]
+
+
+class Evaluator(NamedTuple):
+    """`python -m train.evaluate` for programs that have flags of their own there."""
+
+    options: type
+    """A dataclass of the flags: `run`, and `policy` where policies can be evaluated."""
+    evaluate: Callable[[Run, Any], Any]
+    """`(run, options) -> table`: writes what it finds and returns the table to print."""
+
+
+class Program(NamedTuple):
+    """What a folder of `train/` offers. Only the first three have no default."""
+
+    name: str
+    """Of run directories, and in what is printed."""
+    presets: Mapping[str, Any]
+    """Configurations by name, the default first: dataclasses with a field `run`, a
+    `settings.Config`."""
+    training: Callable[[Any], Training]
+    """What a configuration trains; raises ValueError, in one line, for what does not fit."""
+    module: str = ""
+    """Where the program is found again as `PROGRAM`, by its runs; in a file of your own,
+    `__name__`. Empty: `train.NAME.program`."""
+    summaries: Mapping[str, str] = {}
+    """A line for each preset: what it is."""
+    static: Mapping[str, str] = {}
+    """Float fields that no trace may replace, by dotted name, and why; all others may be traced,
+    so that `vmap` over them is a sweep."""
+    idle: Callable[[Any], Mapping[str, str]] = lambda config: {}
+    """Fields that have no effect with a configuration, by dotted name, and why. Given as flags
+    they are refused."""
+    pictures: Callable[[Run, int, jax.Array, Evaluation | None], Iterable[Path]] = learning_curve
+    """`(run, games, key, evaluation) -> paths`: writes pictures into the run directory. Those of
+    games show one of `games` that `key` leads to, or none if `games` is 0; `evaluation` is what
+    `Training.evaluate` found in these, if they have been played already."""
+    tables: Callable[[Run], Iterable[Any]] = lambda run: ()
+    """What else the end of a training prints, from its record."""
+    evaluator: Evaluator | None = None
+    """Of programs with flags of their own; None: `Training.evaluate` and the usual ones."""
+    film: Callable[[Run, int, jax.Array, Path], Iterable[Any]] | None = None
+    """`(run, games, key, directory) -> lines`: films a policy and returns paths and a line on its
+    score. None: its policies are not filmed."""
+
+    @property
+    def address(self) -> str:
+        """What finds the program again: its name, or the module of one that is not ours."""
+        module = _of_main() if self.module == "__main__" else self.module
+        return self.name if module in ("", f"train.{self.name}.program") else module
+
+
+def find(address: str, source: str | Path) -> Program:
+    """The program at `Program.address`, as `source` (a run, a policy) names it.
+
+    Raises UsageError, in one line, if there is none.
+    """
+    if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+        raise UsageError(f"{source} names no program, but {address!r}")
+    ours = f"train.{address}.program"
+    for module in (ours, address):
+        try:
+            program = getattr(importlib.import_module(module), "PROGRAM", None)
+        except ImportError:
+            continue
+        if isinstance(program, Program):
+            return program
+    raise UsageError(
+        f"{source} is of the program {address}, which is unknown here: "
+        "start where its module can be imported"
+    )
+
+
+def _of_main() -> str:
+    """The importable name of the module that was started as a command."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    return spec.name if spec else Path(getattr(main, "__file__", "") or "main").stem

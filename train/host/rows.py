@@ -1,0 +1,108 @@
+"""What a chunk reported, as counts and as the rows of `metrics.jsonl`."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from train.host.compiled import Report
+
+
+class Counters(NamedTuple):
+    """How far a run is; on the host, where integers do not overflow."""
+
+    updates: int
+    episodes: list[int]  # [S] finished
+    skipped: list[int]  # [S] updates undone
+    restores: int  # returns to a checkpoint
+    seconds: float  # spent in chunks
+    settled: bool = False  # nothing more would be learned by any seed
+
+
+def by_seed(report: Report, count: int) -> Report:
+    """The `count` updates that were made, always with the axes `[U, S]`."""
+    has_seeds = report.finite.ndim == 2
+    return jax.tree.map(lambda x: x[:count] if has_seeds else x[:count, None], report)
+
+
+def counted(counters: Counters, report: Report, seconds: float, settled: str = "") -> Counters:
+    """The counters after a chunk that took `seconds`; for `settled` see `settings.Training`."""
+    updates, _ = report.finite.shape
+    episodes = np.sum(report.metrics.episodes, axis=0, dtype=np.int64)
+    skipped = np.sum(~report.finite, axis=0)
+    return Counters(
+        updates=counters.updates + updates,
+        episodes=(np.array(counters.episodes) + episodes).tolist(),
+        skipped=(np.array(counters.skipped) + skipped).tolist(),
+        restores=counters.restores,
+        seconds=counters.seconds + seconds,
+        settled=bool(settled) and bool(np.all(report.metrics.agent[settled][-1] > 0)),
+    )
+
+
+def chunk_rows(
+    report: Report,
+    counters: Counters,
+    seeds: list[int],
+    steps_per_update: int,
+    steps_per_second: float,
+) -> list[dict[str, Any]]:
+    """One row per seed; `counters` are those after the chunk."""
+    return [
+        {
+            "seed": seed,
+            "updates": counters.updates,
+            "steps": counters.updates * steps_per_update,
+            "episodes": counters.episodes[s],
+            "seconds": round(counters.seconds, 3),
+            "steps_per_second": round(steps_per_second),
+            "finished": episode_means(report, s),
+            "agent": agent_means(report, s),
+            "skipped": counters.skipped[s],
+            "restores": counters.restores,
+        }
+        for s, seed in enumerate(seeds)
+    ]
+
+
+def episode_means(report: Report, s: int) -> dict[str, Any]:
+    """Means over the episodes that ended in the chunk; None where none did."""
+    episodes = int(np.sum(report.metrics.episodes[:, s], dtype=np.int64))
+    sums = {
+        name: np.sum(x[:, s], axis=0, dtype=np.float64)
+        for name, x in report.metrics.finished.items()
+    }
+    return {name: (x / episodes).tolist() if episodes else None for name, x in sums.items()}
+
+
+def agent_means(report: Report, s: int) -> dict[str, Any]:
+    """Means over the updates that were kept."""
+    kept = report.finite[:, s]
+    return {
+        name: np.mean(x[kept, s], axis=0, dtype=np.float64).tolist() if kept.any() else None
+        for name, x in report.metrics.agent.items()
+    }
+
+
+def scalars(row: dict[str, Any]) -> dict[str, float | None]:
+    """What a row says in one number each, and so can be a score; None: not in this chunk.
+
+    Of two measures with one name, that of the episodes counts.
+    """
+    measures = row["agent"] | row["finished"]
+    return {name: value for name, value in measures.items() if not isinstance(value, list)}
+
+
+def mean_score(rows: list[dict[str, Any]], score: str) -> float | None:
+    """Over the seeds that have one: of which an episode ended, if it is a measure of episodes."""
+    values = [value for row in rows if (value := scalars(row)[score]) is not None]
+    return float(np.mean(values)) if values else None
+
+
+def what_is_not_finite(report: Report, counters: Counters, seeds: list[int]) -> str:
+    """Names the first update, seed and measure; `counters` are those before the chunk."""
+    u, s = np.argwhere(~report.finite)[0]
+    measures = {**report.metrics.finished, **report.metrics.agent}
+    names = [name for name, x in measures.items() if not np.all(np.isfinite(x[u, s]))]
+    where = f"update {counters.updates + int(u) + 1} of seed {seeds[s]}"
+    return f"{where}: {', '.join(names) or 'the parameters'} not finite"

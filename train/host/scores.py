@@ -1,0 +1,158 @@
+"""The score of trained agents: `eval.json`, and for games how they are played and summed up."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from rich.table import Table
+
+from jaxrl import evaluate
+from jaxrl.evaluate import Episodes
+from jaxrl.types import Agent, AgentState, Environment, PyTree, RunState
+from train.host.compiled import keys_of
+from train.host.progress import busy
+from train.host.records import finite_or_null, write_whole
+from train.host.settings import Config, Evaluation, Training
+
+
+class Played(NamedTuple):
+    """The games of some agents."""
+
+    episodes: list[Episodes]  # NumPy arrays [N, G], for each agent
+    compile_seconds: float
+    seconds: float
+
+
+def evaluate_run(training: Training, settings: Config, state: RunState) -> Evaluation:
+    """The evaluation of every seed in `state`, always with the same keys."""
+    keys = [keys_of(seed)[1] for seed in settings.seeds]
+    return training.evaluate(agents_of(state.agent, settings.num_seeds), settings.seeds, keys)
+
+
+def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:
+    """The agent of each seed, from the state of a run."""
+    if num_seeds == 1:
+        return [agent_state]
+    return [jax.tree.map(lambda x, s=s: x[s], agent_state) for s in range(num_seeds)]
+
+
+def of_player(
+    env: Environment, env_params: PyTree, player: Agent, games_each: int, limit: int, score: str
+) -> Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]:
+    """The `Training.evaluate` in which `player` plays so many games of at most `limit` steps."""
+
+    def episodes_of(agent_state: AgentState, key: jax.Array) -> Episodes:
+        return evaluate.evaluate(env, env_params, player, agent_state, key, games_each, 1, limit)
+
+    return games(episodes_of, score)
+
+
+def games(
+    episodes_of: Callable[[AgentState, jax.Array], Episodes], score: str
+) -> Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]:
+    """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function.
+
+    `score` names the measure that counts: "return", "length" or one of the outcome. `detail` is
+    `Played`.
+    """
+
+    def evaluate_games(
+        agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
+    ) -> Evaluation:
+        played = play(episodes_of, agents, keys)
+        content = summarised(seeds, played, score)
+        return Evaluation(content, evaluation_table(content), played)
+
+    return evaluate_games
+
+
+def play(
+    episodes_of: Callable[[AgentState, jax.Array], Episodes],
+    agents: list[AgentState],
+    keys: list[jax.Array],
+) -> Played:
+    """Compiles `episodes_of` once and plays its games with each agent."""
+    with busy("playing games to the end"):
+        started = time.perf_counter()
+        compiled = jax.jit(episodes_of).lower(agents[0], keys[0]).compile()
+        ready = time.perf_counter()
+        episodes = [jax.device_get(compiled(*pair)) for pair in zip(agents, keys, strict=True)]
+    return Played(episodes, ready - started, time.perf_counter() - ready)
+
+
+def write_evaluation(directory: Path, evaluation: Evaluation, **extra: Any) -> None:
+    """Writes `eval.json`, with `extra` beside what the evaluation says of all seeds."""
+    content = {**evaluation.content, **extra}
+    content["seeds"] = content.pop("seeds")  # last: they are long
+    write_whole(directory / "eval.json", json.dumps(finite_or_null(content), indent=1) + "\n")
+
+
+def read_evaluation(directory: Path) -> dict[str, Any] | None:
+    """What `write_evaluation` wrote into a run directory, if it did."""
+    path = directory / "eval.json"
+    return json.loads(path.read_text()) if path.is_file() else None
+
+
+def summarised(seeds: list[int], played: Played, score: str) -> dict[str, Any]:
+    """The `Evaluation.content` of games."""
+    return {
+        "score": score,
+        "compile_seconds": played.compile_seconds,
+        "seconds": played.seconds,
+        "seeds": [
+            {"seed": seed, **summaries(episodes)}
+            for seed, episodes in zip(seeds, played.episodes, strict=True)
+        ],
+    }
+
+
+def summaries(episodes: Episodes) -> dict[str, Any]:
+    """Games and steps, and a summary of each measure over the games that came to an end."""
+    complete = np.asarray(episodes.complete).ravel()
+    measures = {
+        "return": episodes.return_,
+        "length": episodes.length,
+        "terminated": episodes.terminated,
+        "truncated": episodes.truncated,
+        **episodes.outcome,
+    }
+    values = {name: np.asarray(x).ravel()[complete] for name, x in measures.items()}
+    return {
+        "games": int(complete.sum()),
+        "incomplete": int((~complete).sum()),
+        "steps": int(values["length"].sum()),
+        **{name: summary(x) for name, x in values.items()},
+    }
+
+
+def summary(values: np.ndarray) -> dict[str, float | None]:
+    """Rate and Wilson interval of what is true or false; mean and bootstrap interval of numbers."""
+    if values.size == 0:
+        return {"mean": None}
+    if values.dtype == bool:
+        low, high = evaluate.wilson(int(values.sum()), values.size)
+        return {"mean": float(values.mean()), "low": low, "high": high}
+    if values.size == 1:  # no interval from one number
+        return {"mean": float(values[0]), "median": float(values[0]), "max": float(values[0])}
+    return {
+        name: float(x) for name, x in evaluate.summary(values)._asdict().items() if name != "count"
+    }
+
+
+def evaluation_table(evaluation: dict[str, Any]) -> Table:
+    """The score of each seed, from what `summarised` returned."""
+    score = evaluation["score"]
+    table = Table(title=f"{score} of complete games")
+    for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
+        table.add_column(heading, justify="right")
+    for row in evaluation["seeds"]:
+        value = row[score]
+        number = {name: "" if x is None else f"{x:.4g}" for name, x in value.items()}
+        interval = f"{number['low']} to {number['high']}" if "low" in number else ""
+        rest = (number.get("median", ""), number.get("max", ""))
+        table.add_row(str(row["seed"]), f"{row['games']:,}", number["mean"], interval, *rest)
+    return table

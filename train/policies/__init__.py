@@ -1,0 +1,1 @@
+"""Trained policies as files: `python -m train.policies`."""

@@ -1,0 +1,172 @@
+"""The card of a policy: what it is, how it was trained, how good it is, and what it is not."""
+
+import json
+import shlex
+from typing import Any
+
+from train.host.command import started_by
+from train.host.config import plain
+from train.host.program import Run
+from train.host.runs import with_evaluation
+
+CARD = """# {name}
+
+A policy of `{program}` with {count:,} parameters ({size:,.0f} kB). Of the trained agent
+the file `{name}.safetensors` holds what it acts by, and nothing that it learned with.
+
+```
+{looks}
+```
+
+## What it was trained on
+
+{game}
+
+## Training
+
+```
+{command}
+```
+
+{facts}
+
+## Score
+
+{scores}
+
+## Limits
+
+It is as good as this card says only on what is above: for anything else nothing is promised but
+what a table here tells. It takes the best action that it knows and does not explore. What it
+learned with is not kept: `--run.policy` begins a new training with its parameters, and does not
+continue the old one.
+
+## Licence
+
+Apache-2.0, as the code that trained it.
+"""
+MEASURES = ("score", "won", "arrived", "similarity", "length", "steps_per_food")
+"""What cards tell, of what a run has."""
+
+
+def card(
+    name: str, run: Run, content: dict[str, Any], counters: dict[str, Any], size: int, hardware: str
+) -> str:
+    """Markdown. `content` is that of the file, `counters` are those of its checkpoint.
+
+    `size` is in bytes; `hardware` may be empty.
+    """
+    trained = content["trained"]
+    steps = run.updates * run.program.training(run.config).steps_per_update
+    versions = ", ".join(f"{package} {version}" for package, version in trained["versions"].items())
+    facts = {
+        "Seed": f"{content['config']['run']['seed']}, of {run.config.run.num_seeds} side by side",
+        "Environment steps": f"{steps:,} in {run.updates:,} updates",
+        "Training time": f"{counters['seconds']:,.0f} s, without compilation",
+        "Hardware": hardware or trained["device"],
+        "Versions": versions,
+        "Commit": trained["git"] or "unknown",
+    }
+    return CARD.format(
+        name=name,
+        program=started_by(run.program).removeprefix("python -m "),
+        count=size // 4,
+        size=size / 1000,
+        looks=looks(name, run),
+        game=bullets(plain(getattr(run.config, "env", run.config))),
+        command=command(run, content),
+        facts=bullets(facts),
+        scores="\n\n".join([*score(content["scores"]), *transfer(run, content)]),
+    )
+
+
+def looks(name: str, run: Run) -> str:
+    """The commands that show what the policy can do."""
+    film, score = (
+        f"python -m train.render --policy {name}",
+        f"python -m train.evaluate --policy {name}",
+    )
+    lines = [f"{film:<45}# a film"] if run.program.film else []
+    return "\n".join([*lines, f"{score:<45}# its score in a thousand games"])
+
+
+def bullets(facts: dict[str, Any]) -> str:
+    """A line each; what is nested in one line."""
+    return "\n".join(f"- {name}: {in_a_line(value)}" for name, value in facts.items())
+
+
+def in_a_line(value: Any) -> str:
+    """Plain data, for a reader."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {in_a_line(x)}" for name, x in value.items())
+    if isinstance(value, list):
+        return " ".join(map(in_a_line, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def command(run: Run, content: dict[str, Any]) -> str:
+    """The command line that trains the run anew, in a directory of its own."""
+    preset = content["preset"]
+    config = with_evaluation(run.config, directory="", resume="")
+    changes = flags(plain(config), plain(run.program.presets[preset]))
+    return shlex.join([*started_by(run.program).split(), preset, *changes])
+
+
+def flags(value: Any, default: Any, name: str = "") -> list[str]:
+    """What turns a plain `default` into `value` on the command line."""
+    if isinstance(value, dict):
+        prefix = f"{name}." if name else ""
+        return [x for key in value for x in flags(value[key], default[key], f"{prefix}{key}")]
+    if value == default:
+        return []
+    if isinstance(value, bool):
+        *path, switch = name.split(".")
+        return ["--" + ".".join([*path, switch if value else f"no-{switch}"])]
+    return [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+
+
+def score(found: dict[str, Any] | None) -> list[str]:
+    """What was found at the end of the run, or later."""
+    if found is None:
+        return ["It has not been evaluated."]
+    games = [f"{found['games']:,} complete games."] if "games" in found else []
+    return [*games, score_table({"": found}, "")]
+
+
+def transfer(run: Run, content: dict[str, Any]) -> list[str]:
+    """What `transfer.json` says of other boards, if found by the same agent at its best."""
+    path, seed = run.directory / "transfer.json", content["config"]["run"]["seed"]
+    found = json.loads(path.read_text()) if path.is_file() else {}
+    if found.get("updates") != run.updates or not found["greedy"]:
+        return []
+    boards = {
+        f"{board['rows']}×{board['cols']}, {board['max_steps']:,} steps at most": row
+        for board in found["boards"]
+        for row in board["seeds"]
+        if row["seed"] == seed
+    }
+    about = f"On other boards, {found['rules']} rules, {found['games']:,} games each:"
+    return [about, score_table(boards, "board")]
+
+
+def score_table(rows: dict[str, dict[str, Any]], heading: str) -> str:
+    """Markdown: measures with their 95 % intervals, a line for each row."""
+    found = [name for name in MEASURES if all(name in row for row in rows.values())]
+    lines = [[heading, *(f"{name.replace('_', ' ')} (95 % interval)" for name in found)]]
+    lines += [["---"] * len(lines[0])]
+    lines += [[label, *(cell(row[name]) for name in found)] for label, row in rows.items()]
+    if not heading:  # one row needs no name
+        lines = [line[1:] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cell(value: dict[str, float] | float | None) -> str:
+    """A number, or a summary as `scores.summary` makes it."""
+    if not isinstance(value, dict):
+        return "" if value is None else f"{value:.4g}"
+    text = cell(value["mean"])
+    if value.get("low") is not None:
+        text += f" ({value['low']:.4g} to {value['high']:.4g})"
+    if "median" in value:
+        text += f", median {value['median']:.4g}, most {value['max']:.4g}"
+    return text

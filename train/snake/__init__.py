@@ -1,0 +1,1 @@
+"""An agent learns Snake: `python -m train.snake`."""

@@ -1,0 +1,300 @@
+"""What a run of `train.snake` is told: game, network, algorithm and budget; presets."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from flax import linen as nn
+
+from envs.snake.env import Params, Snake
+from envs.snake.observations import OBSERVATIONS
+from envs.snake.rewards import Rewards
+from jaxrl import checks
+from jaxrl.agents import dqn, ppo, pqn
+from jaxrl.loop import Config as LoopConfig
+from jaxrl.networks.conv import Conv
+from jaxrl.networks.dueling import QNetwork
+from jaxrl.networks.mlp import MLP, ActorCritic
+from jaxrl.types import Agent
+from train.host import settings
+
+REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
+
+
+@dataclass(frozen=True)
+class Game:
+    """Which Snake is played, and what counts in it."""
+
+    rows: int = 10
+    """Height of the board, 4 to 20 cells."""
+    cols: int = 10
+    """Width of the board, 4 to 20 cells."""
+    observation: Literal[
+        "features",
+        "flood",
+        "selective",
+        "enhanced",
+        "tail",
+        "near",
+        "compass",
+        "board",
+        "planes",
+        "egocentric",
+    ] = "tail"
+    """What the agent sees; envs/snake/observations.py says what is in each."""
+    rules: Literal["classic", "modern"] = "classic"
+    """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
+    actions: Literal["relative", "absolute"] = "relative"
+    """relative: forward, left, right. absolute: up, right, down, left."""
+    max_steps_in_episode: int = 1000
+    """Steps after which a game is cut."""
+    rewards: Rewards = REWARDS
+    """What moves, meals and deaths are worth."""
+    mirror: bool = False
+    """In training, half of the games are seen and played in a mirror, left for right."""
+    grown_share: float = 0.0
+    """In training, share of the games that begin with a snake of any length."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Dense layers; for `planes` and `egocentric` two convolutions come first."""
+
+    hidden: tuple[int, ...] = (128, 128)
+    """Width of each hidden layer."""
+    layer_norm: bool = False
+    """Normalise before each activation."""
+    mask: bool = False
+    """Never choose a move that kills at once, unless all do; with PPO and relative actions."""
+    dueling: bool = False
+    """Estimate the value of a state and the advantages of actions apart; with Q-learning."""
+    noisy: bool = False
+    """Explore by learned noise in all weights; with DQN."""
+    atoms: int = 1
+    """Points of a learned distribution of returns, such as 51; 1: learn its mean; with DQN."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What every preset has."""
+
+    env: Game = Game()
+    network: Network = Network()
+    loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
+    run: settings.PlayConfig = field(
+        default_factory=lambda: settings.PlayConfig(total_steps=30_000_000)
+    )
+
+
+@dataclass(frozen=True)
+class PPO(Config):
+    """Learns Snake by policy gradients."""
+
+    agent: ppo.Config = ppo.Config(discount=0.995)
+    anneal_steps: int | None = None
+    """Steps over which learning rate and entropy weight fall, and the discount moves to its final
+    value; None: the budget; 0: never."""
+
+
+@dataclass(frozen=True)
+class PQN(Config):
+    """Learns Snake by Q(λ) on fresh experience."""
+
+    agent: pqn.Config = pqn.Config(discount=0.995)
+    network: Network = Network(layer_norm=True)
+    loop: LoopConfig = LoopConfig(num_envs=512, num_steps=32)
+    anneal_steps: int | None = None
+    """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
+    explore_share: float = 0.5
+    """Share of the budget over which random actions become rare."""
+
+
+@dataclass(frozen=True)
+class DQN(Config):
+    """Learns Snake by deep Q-learning, with the sizes of the 256-game system."""
+
+    agent: dqn.Config = dqn.Config()
+    anneal_steps: int | None = 0
+    """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
+
+
+AnyConfig = PPO | PQN | DQN
+
+
+def check(config: AnyConfig) -> None:
+    """Refuses what would only show after compilation, or never."""
+    checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
+    checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
+    network = config.network
+    checks.fields("network.", network, "atoms", least=1)
+    if network.mask and not (isinstance(config, PPO) and config.env.actions == "relative"):
+        raise ValueError("network.mask needs policy gradients and env.actions relative: leave it")
+    if (network.noisy or network.atoms > 1) and not isinstance(config, DQN):
+        raise ValueError("network.noisy and network.atoms need a preset of dqn: leave them")
+    if isinstance(config, DQN) and config.agent.categorical != (network.atoms > 1):
+        raise ValueError(
+            f"network.atoms is {network.atoms} and agent.categorical {config.agent.categorical}: "
+            "a distribution needs both, such as 51 atoms"
+        )
+
+
+def idle(config: AnyConfig) -> dict[str, str]:
+    """Fields that have no effect with a configuration, and why."""
+    found = {"agent.anneal_updates": "anneal_steps sets it"}
+    if not isinstance(config, DQN):
+        found["network.dueling"] = "it needs a preset of dqn or pqn"
+    if isinstance(config, PQN):
+        found["agent.epsilon_updates"] = "explore_share sets it"
+        del found["network.dueling"]
+    if isinstance(config, PPO):
+        found["agent.component_weights"] = "the reward of Snake has no components"
+    if isinstance(config, DQN):
+        found |= idle_in_dqn(config.agent)
+    return found
+
+
+def idle_in_dqn(agent: dqn.Config) -> dict[str, str]:
+    """The same, of the agent alone."""
+    found = {}
+    if agent.categorical:
+        of_values = "distributions of returns learn by their cross-entropy"
+        found |= {"agent.loss": of_values, "agent.huber_delta": of_values}
+    else:
+        of_returns = "it needs agent.categorical"
+        found |= {"agent.value_low": of_returns, "agent.value_high": of_returns}
+        if agent.loss != "huber":
+            found["agent.huber_delta"] = "it needs agent.loss huber"
+    if not agent.prioritised:
+        names = ("priority_exponent", "importance_start", "importance_transitions")
+        found |= {f"agent.{name}": "it needs agent.prioritised" for name in names}
+    return found
+
+
+def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
+    """The game to be learned from, or the one to be scored in."""
+    env = Snake(
+        game.rows,
+        game.cols,
+        game.observation,
+        game.rules,
+        game.actions,
+        mirror=game.mirror and training,
+        grown_starts=training and checks.may_be_positive(game.grown_share),
+    )
+    return env, Params(
+        max_steps_in_episode=game.max_steps_in_episode,
+        rewards=game.rewards,
+        grown_share=game.grown_share,
+    )
+
+
+def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Agent:
+    """The agent of a configuration."""
+    network = config.network
+    torso = MLP(network.hidden, layer_norm=network.layer_norm, noisy=network.noisy)
+    if OBSERVATIONS[config.env.observation].is_image:
+        torso = nn.Sequential((Conv(), torso))
+    if isinstance(config, PPO):
+        allowed = OBSERVATIONS[config.env.observation].safe if network.mask else None
+        return ppo.make(ActorCritic(torso, num_actions, allowed), annealed(config), greedy)
+    q_network = QNetwork(
+        torso, num_actions, network.dueling, noisy=network.noisy, atoms=network.atoms
+    )
+    if isinstance(config, PQN):
+        return pqn.make(q_network, annealed(config), greedy)
+    return dqn.make(q_network, annealed(config), greedy, config.loop.num_envs)
+
+
+def annealed(config: AnyConfig) -> Any:
+    """The configuration of the agent, with schedules that end with the budget."""
+    per_update = config.loop.steps_per_update
+    whole = float(config.run.total_updates(per_update))
+    steps = config.anneal_steps
+    updates = whole if steps is None else steps / per_update if steps else float("inf")
+    if isinstance(config, DQN):
+        return replace(config.agent, anneal_updates=updates * config.agent.updates_per_rollout)
+    agent = replace(config.agent, anneal_updates=updates)
+    if isinstance(config, PQN):
+        return replace(agent, epsilon_updates=config.explore_share * whole)
+    return agent
+
+
+RAINBOW = dqn.Config(
+    learning_rate=5e-4,
+    discount=0.995,
+    categorical=True,
+    value_low=-2.0,
+    value_high=30.0,
+    prioritised=True,
+    n_step=3,
+    epsilon_start=0.0,
+    epsilon_end=0.0,
+)
+
+
+def raw_board(size: int) -> DQN:
+    """The sizes of a published DQN that sees the bare board: one update every four steps."""
+    return DQN(
+        env=Game(size, size, "board", actions="absolute", max_steps_in_episode=2 * size * size),
+        network=Network(hidden=(256, 256, 128)),
+        loop=LoopConfig(num_envs=16, num_steps=16),
+        run=settings.PlayConfig(total_steps=2_000_000, chunk_steps=20_480),
+        agent=dqn.Config(
+            batch_size=32,
+            updates_per_rollout=64,
+            capacity=10_000,
+            target_period=100,
+            epsilon_transitions=4_000,
+            double=False,
+        ),
+    )
+
+
+def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -> DQN:
+    """Presets of the 256-game system."""
+    return DQN(
+        env=Game(observation="flood"),
+        network=network,
+        loop=LoopConfig(num_envs=256, num_steps=1),
+        run=settings.PlayConfig(total_steps=2_000_000, max_episodes=5_000),
+        agent=agent,
+    )
+
+
+ONE_STEP = ppo.Config(epochs=1, minibatches=1, standardise=False, gae_lambda=1.0)
+PRESETS: dict[str, AnyConfig] = {
+    "ppo": PPO(),
+    "a2c": PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=256, num_steps=5)),
+    "reinforce": PPO(agent=ONE_STEP, loop=LoopConfig(num_envs=64, num_steps=128)),
+    "pqn": PQN(),
+    "dqn": q_learning(),
+    "rainbow": replace(
+        q_learning(RAINBOW, Network(layer_norm=True, dueling=True, noisy=True, atoms=51)),
+        anneal_steps=None,
+    ),
+    "board": raw_board(10),
+    "board20": raw_board(20),
+    "fill": PPO(
+        env=Game(
+            observation="near",
+            rules="modern",
+            max_steps_in_episode=100_000,
+            rewards=replace(REWARDS, win=10.0),
+            mirror=True,
+        ),
+        agent=ppo.Config(discount=0.995, final_discount=0.9995),
+        run=settings.PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000),
+    ),
+}
+
+SUMMARIES = {
+    "ppo": "PPO that sees a flood fill and the way to its tail, classic rules on 10×10.",
+    "a2c": "A2C (Mnih et al. 2016): one gradient step from each short rollout.",
+    "reinforce": "REINFORCE with a baseline: one gradient step from long rollouts.",
+    "pqn": "Q(λ) without replay or target network (Gallici et al. 2024).",
+    "dqn": "Double DQN with replay, 5,000 games of 256 side by side.",
+    "rainbow": "DQN with all that Hessel et al. (2018) joined to it: Rainbow.",
+    "board": "A DQN for CPUs that sees the bare 10×10 board.",
+    "board20": "The same on 20×20.",
+    "fill": "PPO that learns to fill the board, modern rules on 10×10, 100 million steps.",
+}
+"""What each preset is."""

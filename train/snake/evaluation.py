@@ -1,0 +1,169 @@
+"""`python -m train.evaluate` for runs and policies of `train.snake`: any board, any rules."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+import jax
+import tyro
+from rich.table import Table
+
+from envs.snake.bitboard import Board
+from envs.snake.env import Params
+from envs.snake.observations import OBSERVATIONS
+from envs.snake.players import PLAYERS
+from train.host import runs, scores
+from train.host.errors import UsageError
+from train.host.program import Run
+from train.host.records import finite_or_null, write_whole
+from train.snake import players
+from train.snake.config import PPO, Game
+from train.snake.players import OpenSnake
+from train.snake.training import make_training
+
+
+@dataclass(frozen=True)
+class Options:
+    """Plays games with the agents of a run or a policy, on its own board or others.
+
+    Writes eval.json into the run directory, eval-ROWSxCOLS-RULES-STEPS.json where the game is
+    another one, or transfer.json with --sizes; of a policy, into runs/policy-NAME. What is not
+    given is as in the run.
+    """
+
+    run: Annotated[str | None, tyro.conf.Positional] = None
+    """Run directory."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
+    games: int = 1_000
+    """Complete games per seed."""
+    key: int = 1
+    """Root of the random numbers; the end of a training uses another one."""
+    sampled: bool = False
+    """Draw actions from the policy, or explore, instead of taking the best one."""
+    rows: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Height of the board, 4 to 20 cells."""
+    cols: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Width of the board, 4 to 20 cells."""
+    rules: Literal["classic", "modern"] | None = None
+    """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
+    max_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    """Steps after which a game is cut; with --sizes else 100 for each cell of the board, twice what
+    good players need to fill it, so that the limit hides nothing but going round in circles."""
+    players: tuple[str, ...] = ()
+    """Players by rule to be scored beside; envs/snake/players.py names them."""
+    sizes: tuple[int, ...] = ()
+    """Square boards to play on, such as 8 10 15 20."""
+
+
+def evaluate(run: Run, options: Options) -> Table:
+    """Plays, writes, and returns the table to print. Raises UsageError for what does not fit."""
+    check(run, options)
+    sides = [(n, n) for n in options.sizes] or [(options.rows, options.cols)]
+    games = [asked_for(run.config.env, rows, cols, options) for rows, cols in sides]
+    rooms = [scripted_game(game, options) for game in games]  # all refuse before any is played
+    for game in games:
+        refuse_other_shape(run.config.env, game)
+    found = []
+    for game, (env, params) in zip(games, rooms, strict=True):
+        asked = players.Options(games=options.games, key=options.key)
+        evaluation = play(run, game, options)
+        evaluation.content["players"] = {
+            name: players.play(env, params, PLAYERS[name], asked) for name in options.players
+        }
+        found.append(evaluation)
+    write(run, games, found, options)
+    return table(games, [x.content for x in found], bool(options.sizes))
+
+
+def check(run: Run, options: Options) -> None:
+    """Raises UsageError for flags that contradict each other, or the run."""
+    for name in ("games", "max_steps"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise UsageError(f"--{name.replace('_', '-')} is {value}; expected at least 1")
+    if options.sizes and (options.rows is not None or options.cols is not None):
+        raise UsageError("--sizes says how large the boards are: leave out --rows and --cols")
+    if options.sampled and options.policy is not None and not isinstance(run.config, PPO):
+        raise UsageError(f"{options.policy} keeps nothing to explore by: leave out --sampled")
+
+
+def asked_for(game: Game, rows: int | None, cols: int | None, options: Options) -> Game:
+    """The game of a run as the options change it."""
+    rows, cols = (was if n is None else n for n, was in ((rows, game.rows), (cols, game.cols)))
+    limit = 100 * rows * cols if options.sizes else game.max_steps_in_episode
+    rules, limit = options.rules or game.rules, options.max_steps or limit
+    return replace(game, rows=rows, cols=cols, rules=rules, max_steps_in_episode=limit)
+
+
+def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
+    """The same game for players by rule; UsageError for a board that cannot be, or a player."""
+    asked = players.Options(
+        game.rows,
+        game.cols,
+        game.rules,
+        game.actions,
+        max_steps=game.max_steps_in_episode,
+        players=options.players,
+    )
+    env, params = players.make_game(asked)
+    return env, replace(params, rewards=game.rewards)
+
+
+def refuse_other_shape(trained: Game, game: Game) -> None:
+    """Raises UsageError where the network would meet an observation of another shape."""
+    shape = OBSERVATIONS[game.observation].shape
+    was, now = (shape(Board(x.rows, x.cols)) for x in (trained, game))
+    if was != now:
+        names = ", ".join(name for name, view in OBSERVATIONS.items() if not view.is_image)
+        raise UsageError(
+            f"{game.observation} has the shape {was} in training and {now} on "
+            f"{game.rows}×{game.cols}: for other boards train with one of {names}"
+        )
+
+
+def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
+    """The games of all agents of a run, as its own evaluation plays them, and steps a meal."""
+    asked = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
+    config = replace(runs.with_evaluation(run.config, **asked), env=game)
+    keys = [jax.random.fold_in(jax.random.key(options.key), seed) for seed in run.seeds]
+    evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)
+    for row in evaluation.content["seeds"]:
+        meals = row["score"]["mean"] * row["games"]
+        row["steps_per_food"] = row["steps"] / meals if meals else None
+    return evaluation
+
+
+def write(run: Run, games: list[Game], found: list[scores.Evaluation], options: Options) -> None:
+    """`eval.json` for the run's own game; a file of its own for another, or for several boards."""
+    run.directory.mkdir(parents=True, exist_ok=True)
+    about = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
+    game = games[0]
+    if game == run.config.env and not options.sizes:
+        scores.write_evaluation(run.directory, found[0], **about)
+        return
+    boards = [
+        {"rows": x.rows, "cols": x.cols, "max_steps": x.max_steps_in_episode, **played.content}
+        for x, played in zip(games, found, strict=True)
+    ]
+    content = {"rules": game.rules, "games": options.games, **about, "boards": boards}
+    kind = f"{game.rows}x{game.cols}-{game.rules}-{game.max_steps_in_episode}"
+    name = "transfer.json" if options.sizes else f"eval-{kind}.json"
+    write_whole(run.directory / name, json.dumps(finite_or_null(content), indent=1) + "\n")
+
+
+def table(games: list[Game], contents: list[dict[str, Any]], by_size: bool) -> Table:
+    """Two lines for each seed and player of each board, the second of 95 % intervals."""
+    rows = {}
+    for game, content in zip(games, contents, strict=True):
+        board = f"{game.rows}×{game.cols} " if by_size else ""
+        of_seeds = {f"{board}seed {row['seed']}": row for row in content["seeds"]}
+        of_players = {f"{board}{name}": row for name, row in content["players"].items()}
+        rows |= of_seeds | of_players
+    game = games[0]
+    of_one = {"rows": game.rows, "cols": game.cols, "rules": game.rules}
+    out = players.table({**of_one, "players": rows})
+    limits = " · ".join(f"{x.max_steps_in_episode:,}" for x in games)
+    board = "" if by_size else f" {game.rows}×{game.cols}"
+    out.title = f"Snake{board}, {game.rules} rules, cut after {limits} steps"
+    return out

@@ -1,0 +1,117 @@
+"""The learning curve of a run of Snake, and films of its games."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from envs.snake import drawing
+from envs.snake.bitboard import Board
+from envs.snake.rules import State
+from jaxrl import evaluate
+from jaxrl.evaluate import Episodes
+from jaxrl.types import AgentState
+from train.host import pictures, records, runs, scores
+from train.host.program import Run
+from train.host.progress import busy
+from train.host.settings import Evaluation
+from train.snake.config import AnyConfig
+from train.snake.training import SCORE, make_player, make_training
+
+
+def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
+    """The curve of a run, and a film of the best of `games` games that `key` leads to."""
+    curve = draw_curve(run.directory, run.config)
+    if not games:
+        return [curve]
+    config = runs.with_evaluation(run.config, evaluation_games=games)
+    if evaluation is None:
+        alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
+        evaluation = make_training(config).evaluate(*alone)
+    episodes = evaluation.detail.episodes[0]
+    return [curve, draw_film(run.directory, config, run.agents[0], key, episodes)]
+
+
+def draw_curve(directory: Path, config: AnyConfig) -> Path:
+    """Writes `learning_curve.png` into a run directory."""
+    path = directory / "learning_curve.png"
+    title = f"Snake {config.env.rows}×{config.env.cols}, {config.env.observation}"
+    evaluation = scores.read_evaluation(directory)
+    pictures.learning_curve(records.read_metrics(directory), path, SCORE, title, evaluation)
+    return path
+
+
+def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path, str]:
+    """Films the game with the most food of so many, the shortest of several, into `directory`.
+
+    Returns the path, and a line that says how good all of them were.
+    """
+    config = runs.with_evaluation(run.config, evaluation_games=games, evaluation_greedy=True)
+    alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
+    played = make_training(config).evaluate(*alone)
+    episodes = short_games_first(played.detail.episodes[0])
+    path = draw_film(directory, config, run.agents[0], key, episodes)
+    food, won = (played.content["seeds"][0][name] for name in ("score", "won"))
+    most = config.env.rows * config.env.cols - 3
+    line = f"{games:,} games: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
+    return path, f"{line} of {most}; {won['mean']:.1%} won"
+
+
+def short_games_first(episodes: Episodes) -> Episodes:
+    """The same games `[N, 1]`, but of equal scores that of the shorter game is higher."""
+    lateness = episodes.length / (1.0 + np.max(episodes.length))
+    score = episodes.outcome["score"] - lateness
+    return episodes._replace(outcome={**episodes.outcome, "score": score})
+
+
+def draw_film(
+    directory: Path,
+    config: AnyConfig,
+    agent_state: AgentState,
+    key: jax.Array,
+    episodes: Episodes,
+) -> Path:
+    """Writes `best_game.gif`: the game with the most food of those that `key` has led to."""
+    path = directory / "best_game.gif"
+    board = Board(config.env.rows, config.env.cols)
+    with busy("filming the best game"):
+        film = best_game(config, agent_state, key, episodes)
+        drawing.film(board, film.states, path, ending=film.ending)
+    return path
+
+
+class Film(NamedTuple):
+    """One game, to be shown."""
+
+    states: State  # NumPy [S, ...], from the first position to the last
+    ending: str  # one of drawing.LOOKS
+
+
+def best_game(
+    config: AnyConfig, agent_state: AgentState, key: jax.Array, episodes: Episodes
+) -> Film:
+    """The game with the most food among `episodes [N, 1]`, played again to see how it went.
+
+    `key` must be the one that `make_training(config).evaluate` played them with.
+    """
+    env, params, agent = make_player(config)
+    best = int(np.argmax(episodes.outcome["score"][:, 0]))
+    num_envs, num_steps = len(episodes.length), int(episodes.length[best, 0])
+    game = jax.jit(evaluate.trajectory, static_argnums=(0, 2, 5, 7))(
+        env, params, agent, agent_state, key, num_envs, best, num_steps
+    )
+    last_state = jax.tree.map(lambda x: x[-1], game.state)
+    chance, _ = env.chances(jax.random.key(0))
+    final, *_ = jax.jit(env.transition)(chance, last_state, game.action[-1], params)
+    states = jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
+    return Film(states, ending_of(jax.tree.map(lambda x: x[best, 0], episodes)))
+
+
+def ending_of(episode: Episodes) -> str:
+    """How one game ended, in the words of `drawing.LOOKS`."""
+    if episode.outcome["won"]:
+        return "board full"
+    if episode.outcome["starved"]:
+        return "starved"
+    return "crashed" if episode.terminated else "time up"

@@ -1,0 +1,23 @@
+"""Snake as a program: `python -m train.snake`."""
+
+from train.host.program import Evaluator, Program
+from train.host.run import Result, train_program
+from train.snake import evaluation, pictures
+from train.snake.config import PRESETS, SUMMARIES, AnyConfig, idle
+from train.snake.training import make_training
+
+PROGRAM = Program(
+    name="snake",
+    presets=PRESETS,
+    training=make_training,
+    summaries=SUMMARIES,
+    idle=idle,
+    pictures=pictures.draw,
+    evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
+    film=pictures.film,
+)
+
+
+def train(config: AnyConfig, preset: str = "ppo") -> Result:
+    """Trains, evaluates and draws: what the command does, for notebooks and programs."""
+    return train_program(PROGRAM, config, preset)

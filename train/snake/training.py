@@ -1,0 +1,32 @@
+"""What a configuration of Snake trains, and who plays for its score."""
+
+from envs.snake.env import Params, Snake
+from jaxrl.loop import make_loop
+from jaxrl.types import Agent
+from train.host import scores, settings
+from train.snake.config import AnyConfig, check, make_agent, make_env
+
+SCORE = "score"
+"""Pieces of food eaten in a game."""
+
+
+def make_training(config: AnyConfig) -> settings.Training:
+    """Raises ValueError, in one line, for what does not fit together."""
+    check(config)
+    env, params = make_env(config.env, training=True)
+    loop = make_loop(env, params, make_agent(config, env.num_actions), config.loop)
+    games, limit = config.run.evaluation_games, config.env.max_steps_in_episode
+    return settings.Training(
+        init=loop.init,
+        update=loop.update,
+        evaluate=scores.of_player(*make_player(config), games, limit, SCORE),
+        steps_per_update=config.loop.steps_per_update,
+        score=SCORE,
+        budget_shapes_learning=config.anneal_steps is None,
+    )
+
+
+def make_player(config: AnyConfig) -> tuple[Snake, Params, Agent]:
+    """The game to be scored in, and the agent that plays it."""
+    env, params = make_env(config.env, training=False)
+    return env, params, make_agent(config, env.num_actions, config.run.evaluation_greedy)

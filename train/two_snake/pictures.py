@@ -1,0 +1,164 @@
+"""The learning curve of a run of `train.two_snake`, and films of its games."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from envs.snake.bitboard import Board
+from envs.two_snake import drawing
+from envs.two_snake.env import RIVAL, Params
+from envs.two_snake.opponents import OPPONENTS
+from envs.two_snake.rules import State
+from jaxrl import evaluate
+from jaxrl.evaluate import Episodes
+from jaxrl.types import PyTree
+from train.host import pictures, records, scores
+from train.two_snake import tournament
+from train.two_snake.config import Config
+from train.two_snake.tournament import SIDES, Games, Sides
+
+FEW = 0.01
+"""Share of the games of a chunk up to which an opponent counts as not met."""
+FILMED = ("greedy", "defensive")
+"""Scripts whose games are filmed."""
+COLOURS = {
+    "static": "#999999",
+    "random": "#56b4e9",
+    "greedy": "#d55e00",
+    "defensive": "#009e73",
+    "rival": "#0072b2",
+}
+"""Of the opponents; told apart by the colour-blind, too."""
+
+
+def draw_curve(directory: Path, config: Config) -> Path:
+    """Writes `learning_curve.png` into a run directory.
+
+    The share of the training games won, over steps: a line for each opponent, the mean over the
+    seeds. Dotted lines where a stage of the first seed begins; diamonds for the tournament at the
+    end, one of each seed.
+    """
+    path = directory / "learning_curve.png"
+    rows = records.read_metrics(directory)
+    figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
+    axes = figure.subplots()
+    end = max((row["steps"] for row in rows), default=0)
+    scale = pictures.dress(axes, "environment steps", pictures.STEPS, end)
+    for name in config.curriculum.opponents():
+        lines = pictures.curves([won_row(row, name) for row in rows], "won", "steps")
+        if lines:
+            x, mean, _ = pictures.mean_curve([(x / scale, y) for x, y in lines])
+            label = "former selves" if name == RIVAL else name
+            axes.plot(x, mean, pictures.line_style(x), color=COLOURS[name], label=label)
+    if found := scores.read_evaluation(directory):
+        _mark_tournament(axes, 1.02 * end / scale, found)
+    for steps, name in stage_starts(rows, list(config.curriculum.stages())):
+        axes.axvline(steps / scale, color=pictures.GREY, linewidth=0.7, linestyle=":")
+        axes.text(steps / scale, 0.02, name, color=pictures.GREY, fontsize=8, rotation=90)
+    axes.set_ylim(0, 1.02)
+    axes.set_ylabel("share of games won")
+    size = f"{config.env.rows}×{config.env.cols}"
+    figure.suptitle(f"Two snakes {size}", x=0.01, ha="left", weight="bold")
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        figure.legend(handles, labels, loc="outside lower left", ncols=len(handles), frameon=False)
+    pictures.save(figure, path)
+    return path
+
+
+def won_row(row: dict[str, Any], name: str) -> dict[str, Any]:
+    """A row of the record whose score `won` is the share of the games against one opponent.
+
+    All games but a few of the stage before, which went on into this chunk.
+    """
+    finished = row["finished"]
+    met, won = finished.get(f"met_{name}"), finished.get(f"won_{name}")
+    return {**row, "agent": {}, "finished": {"won": won / met if (met or 0) > FEW else None}}
+
+
+def stage_starts(rows: list[dict[str, Any]], names: list[str]) -> list[tuple[int, str]]:
+    """The steps at which the stages of the first seed began, to a chunk, and their names."""
+    starts: list[tuple[int, str]] = []
+    before = 0
+    for row in rows:
+        if row["seed"] == rows[0]["seed"]:
+            stage = round(row["agent"]["stage"])
+            if stage >= len(starts):  # several within one chunk share a line, and the last is named
+                starts += [(before, names[stage])] * (stage + 1 - len(starts))
+            before = row["steps"]
+    return sorted(dict(starts).items())
+
+
+def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
+    """Games won in the tournament, with their intervals; those against itself say nothing."""
+    drawn = set(axes.get_legend_handles_labels()[1])
+    for name in OPPONENTS:
+        for i, row in enumerate(found["seeds"]):
+            won = row["tournament"][name]["won"]
+            spread = [[won["mean"] - won["low"]], [won["high"] - won["mean"]]]
+            style = {"fmt": "D", "color": COLOURS[name], "markersize": 4, "clip_on": False}
+            label = None if i or name in drawn else f"{name}, tournament only"
+            axes.errorbar(x, won["mean"], spread, label=label, **style)
+
+
+def films(
+    directory: Path, config: Config, learned: PyTree, key: jax.Array, games: Games
+) -> list[Path]:
+    """Writes `against_NAME.gif`: of the games from the left side, the first that was won.
+
+    `games` and `key` are those of `tournament.matches`. Without a win, the first game.
+    """
+    found = {name: jax.tree.map(lambda x: x[0], games[name]) for name in FILMED}  # [N / 2]
+    which = {name: int(np.argmax(played.outcome["won"])) for name, played in found.items()}
+    lengths = {name: int(played.length[which[name]]) for name, played in found.items()}
+    play_again = replay(config, learned, max(lengths.values()))
+    board, paths = Board(config.env.rows, config.env.cols), []
+    for name in FILMED:
+        path = directory / f"against_{name}.gif"
+        states = play_again(name, key, which[name], lengths[name])
+        drawing.film(board, states, path, ending_of(found[name], which[name]))
+        paths.append(path)
+    return paths
+
+
+def replay(
+    config: Config, learned: PyTree, longest: int
+) -> Callable[[str, jax.Array, int, int], State]:
+    """`(opponent, key, which, length) -> positions`, NumPy `[length + 1, ...]`, of one game.
+
+    It is a game of the tournament from the left side; none is longer than `longest` steps.
+    """
+    env, agent = tournament.make_env(config), tournament.make_agent(config)
+    sides, num_envs = Sides(learned, learned), tournament.games_a_side(config)
+
+    @jax.jit
+    def trajectory(params: Params, key: jax.Array, which: int) -> evaluate.Trajectory:
+        return evaluate.trajectory(env, params, agent, sides, key, num_envs, which, longest)
+
+    @jax.jit
+    def move(params: Params, state: State, action: jax.Array) -> State:
+        chance, _ = env.chances(jax.random.key(0))  # only for where the next food would lie
+        return env.transition(chance, state, action, params)[0]
+
+    def positions(opponent: str, key: jax.Array, which: int, length: int) -> State:
+        params = tournament.params_of(config, opponent, SIDES[0])
+        key = tournament.keys_of(key, opponent)[0]
+        game = jax.device_get(trajectory(params, key, which))
+        final = move(params, *jax.tree.map(lambda x: x[length - 1], game))
+        return jax.tree.map(
+            lambda x, y: np.append(x[:length], np.asarray(y)[None], 0), game.state, final
+        )
+
+    return positions
+
+
+def ending_of(found: Episodes, which: int) -> str:
+    """How one of the games `[N]` ended, in the words of `drawing.FRAMES`."""
+    if found.truncated[which] and not found.terminated[which]:
+        return "time up"
+    return next(name for name in ("won", "lost", "draw") if found.outcome[name][which])

@@ -1,0 +1,95 @@
+"""Two snakes as a program: `python -m train.two_snake`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import jax
+import tyro
+from rich.console import RenderableType
+
+from train.host import runs, scores
+from train.host.errors import UsageError
+from train.host.program import Evaluator, Program, Run
+from train.host.run import Result, train_program
+from train.host.settings import Evaluation
+from train.two_snake import evaluation, pictures, tournament
+from train.two_snake.config import PRESETS, SUMMARIES, Config, idle
+from train.two_snake.training import make_training, parameters
+
+
+@dataclass(frozen=True)
+class Options:
+    """Plays the tournament with the newest checkpoint and writes RUN/eval.json."""
+
+    run: Annotated[str | None, tyro.conf.Positional] = None
+    """Run directory."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
+    games: int = 1_000
+    """Games of each seed against each opponent, rounded up to an even number."""
+    key: int = 1
+    """Root of the random numbers; the end of a training uses another one."""
+    sampled: bool = False
+    """Draw actions from the policy instead of taking the best one."""
+
+
+def evaluate(run: Run, options: Options) -> RenderableType:
+    """Plays, writes, and returns the table to print. Raises UsageError for what does not fit."""
+    if options.games < 1:
+        raise UsageError(f"--games is {options.games}; expected at least 1")
+    greedy = not options.sampled
+    changes = {"evaluation_games": options.games, "evaluation_greedy": greedy}
+    config = runs.with_evaluation(run.config, **changes)
+    keys = [jax.random.fold_in(jax.random.key(options.key), seed) for seed in run.seeds]
+    learned = [parameters(agent) for agent in run.agents]
+    found = evaluation.tournament(config, learned, run.seeds, keys)
+    extra = {"updates": run.updates, "key": options.key, "greedy": greedy}
+    run.directory.mkdir(parents=True, exist_ok=True)
+    scores.write_evaluation(run.directory, found, **extra)
+    return found.table
+
+
+def draw(run: Run, games: int, key: jax.Array, played: Evaluation | None = None) -> list[Path]:
+    """The curve of a run, and films of games against scripts, of as many that `key` leads to."""
+    curve = pictures.draw_curve(run.directory, run.config)
+    if not games:
+        return [curve]
+    config = runs.with_evaluation(run.config, evaluation_games=games)
+    learned = parameters(run.agents[0])
+    against_scripts = played.detail[0] if played else games_of(config, learned, key)
+    return [curve, *pictures.films(run.directory, config, learned, key, against_scripts)]
+
+
+def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
+    """Films of games against scripts, and a line on how many of each were won."""
+    changes = {"evaluation_games": games, "evaluation_greedy": True}
+    config, learned = runs.with_evaluation(run.config, **changes), parameters(run.agents[0])
+    played = games_of(config, learned, key)
+    paths = pictures.films(directory, config, learned, key, played)
+    won = (f"{played[name].outcome['won'].mean():.1%} against {name}" for name in played)
+    return [*paths, f"{games:,} games: won {' and '.join(won)}"]
+
+
+def games_of(config: Config, learned: dict, key: jax.Array) -> tournament.Games:
+    """Those against the scripts that are filmed."""
+    play = tournament.compile_games(config, learned)
+    sides = tournament.Sides(learned, learned)
+    return tournament.matches(config, play, sides, key, pictures.FILMED)
+
+
+PROGRAM = Program(
+    name="two_snake",
+    presets=PRESETS,
+    training=make_training,
+    summaries=SUMMARIES,
+    idle=idle,
+    pictures=draw,
+    evaluator=Evaluator(Options, evaluate),
+    film=film,
+)
+
+
+def train(config: Config, preset: str = "curriculum") -> Result:
+    """Trains, evaluates and draws: what the command does, for notebooks and programs."""
+    return train_program(PROGRAM, config, preset)

@@ -1,0 +1,137 @@
+"""The games of a tournament of two snakes: a trained player against every script and itself.
+
+Half of the games against each opponent begin on the left side, half on the right. The survivor of a
+death plays on until it has won or died too; who would have won by a rule under which the last
+standing snake wins at once is known from the same games, and told as well.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.two_snake import rules
+from envs.two_snake.env import RIVAL, Params, TwoSnake
+from envs.two_snake.opponents import OPPONENTS
+from envs.two_snake.rules import LEARNER, OTHER
+from jaxrl import evaluate
+from jaxrl.evaluate import Episodes
+from jaxrl.types import Agent, PyTree
+from train.two_snake.config import Config, make_network
+
+PLAYERS = (*OPPONENTS, RIVAL)
+SIDES = ("left", "right")
+
+Games = dict[str, Episodes]  # by the name of the opponent; NumPy [2 sides, N / 2]
+
+
+class Sides(NamedTuple):
+    """Who plays: the parameters of both networks."""
+
+    own: PyTree
+    other: PyTree
+
+
+class Arena(TwoSnake):
+    """The game with everybody as an opponent, the learner itself among them as the rival.
+
+    `info["outcome"]` tells besides who has won if the first death decides: `first_won`,
+    `first_lost` and `first_draw`.
+    """
+
+    def __init__(self, rows: int = 10, cols: int = 10, observation: str = "features"):
+        super().__init__(rows, cols, observation, opponents=PLAYERS, rival=True)
+
+    def transition(
+        self, chance: dict[str, jax.Array], state: Any, action: jax.Array, params: Params
+    ) -> tuple[Any, jax.Array, jax.Array, dict[str, Any]]:
+        after, reward, is_over, info = super().transition(chance, state, action, params)
+        outcome, before = info["outcome"], rules.lives(state)
+        alive = jnp.where(jnp.all(before), rules.lives(after), before)  # as the first death left it
+        survived = alive & ~alive[::-1]
+        won, lost = (outcome[name] & jnp.all(alive) for name in ("won", "lost"))
+        won, lost = won | survived[LEARNER], lost | survived[OTHER]
+        info["outcome"] |= {"first_won": won, "first_lost": lost, "first_draw": ~(won | lost)}
+        return after, reward, is_over, info
+
+
+Play = Callable[[Params, Sides, jax.Array], Episodes]
+
+
+def compile_games(config: Config, learned: PyTree) -> Play:
+    """`(params, Sides, key) -> Episodes [N / 2, 1]`, compiled for all opponents at once."""
+    env, agent = make_env(config), make_agent(config)
+    count, limit = games_a_side(config), config.env.max_steps_in_episode
+
+    def play(params: Params, sides: Sides, key: jax.Array) -> Episodes:
+        return evaluate.evaluate(env, params, agent, sides, key, count, 1, limit)
+
+    example = params_of(config, PLAYERS[0], SIDES[0]), Sides(learned, learned), jax.random.key(0)
+    return jax.jit(play).lower(*example).compile()
+
+
+def matches(
+    config: Config,
+    play: Play,
+    sides: Sides,
+    key: jax.Array,
+    opponents: Sequence[str] = PLAYERS,
+) -> Games:
+    """The games of `sides.own`, from both sides of the board; `sides.other` is the rival."""
+    games = {}
+    for name in opponents:
+        halves = [
+            jax.device_get(play(params_of(config, name, side), sides, at))
+            for side, at in zip(SIDES, keys_of(key, name), strict=True)
+        ]
+        games[name] = jax.tree.map(lambda *x: np.stack(x)[..., 0], *halves)
+    return games
+
+
+def keys_of(key: jax.Array, opponent: str) -> jax.Array:
+    """`[2]`, one for the games from each side; `key` may be asked again."""
+    keys = jax.random.split(jax.random.clone(key), (len(PLAYERS), len(SIDES)))
+    return keys[PLAYERS.index(opponent)]
+
+
+def games_a_side(config: Config) -> int:
+    return -(-config.run.evaluation_games // len(SIDES))
+
+
+def make_env(config: Config) -> Arena:
+    return Arena(config.env.rows, config.env.cols, config.env.observation)
+
+
+def params_of(config: Config, opponent: str, side: str) -> Params:
+    """The game against one opponent, the learner beginning on one side."""
+    return Params(
+        max_steps_in_episode=config.env.max_steps_in_episode,
+        target=config.curriculum.final_target,
+        swap_sides=float(side == "right"),
+        opponent_weights=np.asarray([name == opponent for name in PLAYERS], np.float32),
+        rewards=config.env.rewards,
+    )
+
+
+def make_agent(config: Config) -> Agent:
+    """Both players, whose state is `Sides`; there is nothing to learn."""
+    network, greedy = make_network(config), config.run.evaluation_greedy
+
+    def move(params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:
+        policy, _ = network.apply(params, obs)
+        return policy.mode() if greedy else policy.sample(key)
+
+    def act(sides: Sides, memory: tuple, obs: dict[str, jax.Array], key: jax.Array):
+        own_key, other_key = jax.random.split(key)
+        own = move(sides.own, obs["own"], own_key)
+        other = move(sides.other, obs["other"], other_key)
+        return jnp.stack([own, other]), memory, ()
+
+    return Agent(
+        init=lambda key, obs: Sides((), ()),
+        memory=lambda: (),
+        act=act,
+        update=lambda state, rollout, key: (state, {}),
+    )

@@ -1,0 +1,65 @@
+"""What a configuration of two snakes trains: PPO or self-play, in stages of opponents."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from envs.two_snake.env import Params
+from jaxrl import self_play
+from jaxrl.loop import Curriculum, Metrics, make_loop
+from jaxrl.types import AgentState
+from train.host import settings
+from train.two_snake import curriculum as stages
+from train.two_snake import evaluation
+from train.two_snake.config import Config, check, make_agent, make_env, total_updates
+from train.two_snake.curriculum import Progress
+
+
+def make_training(config: Config) -> settings.Training:
+    """Raises ValueError, in one line, for what does not fit together."""
+    check(config)
+    env, params = make_env(config)
+    loop = make_loop(env, params, make_agent(config), config.loop, make_curriculum(config, params))
+    return settings.Training(
+        init=loop.init,
+        update=loop.update,
+        evaluate=lambda agents, seeds, keys: evaluation.tournament(
+            config, [parameters(agent) for agent in agents], seeds, keys
+        ),
+        steps_per_update=config.loop.steps_per_update,
+        score=evaluation.SCORE,
+        budget_shapes_learning=config.anneal or len(config.curriculum.stages()) > 1,
+    )
+
+
+def make_curriculum(config: Config, params: Params) -> Curriculum:
+    """Stages of opponents; the player joins the pool of its former selves as it enters one."""
+    budget = total_updates(config)
+
+    def advance(
+        progress: Progress, player: AgentState, metrics: Metrics
+    ) -> tuple[Progress, AgentState, dict[str, jax.Array]]:
+        after = stages.advance(config.curriculum, progress, metrics, budget)
+        player = promoted(config, player, after.stage, after.stage != progress.stage)
+        measures = {"stage": progress.stage.astype(jnp.float32), "stage_won": after.won_share}
+        return after, player, measures
+
+    return Curriculum(
+        init=stages.start,
+        params=lambda progress: stages.params_at(config.curriculum, params, progress.stage),
+        advance=advance,
+    )
+
+
+def promoted(config: Config, player: AgentState, stage: jax.Array, is_new: jax.Array) -> AgentState:
+    """The player as it enters a stage: it joins the pool, which a stage may then freeze."""
+    if not isinstance(player, self_play.State):
+        return player
+    player = jax.lax.cond(is_new, self_play.snapshot, lambda player: player, player)
+    return player._replace(is_frozen=stages.is_frozen(config.curriculum, stage))
+
+
+def parameters(player: AgentState) -> Any:
+    """Of the network that has learned, from the state of PPO or of self-play around it."""
+    return (player.learner if isinstance(player, self_play.State) else player).params

@@ -1,0 +1,1 @@
+"""Vector fields learned online, by stimulation: `python -m train.vector_field`."""

@@ -1,0 +1,250 @@
+"""What a run of `train.vector_field` is told: worlds, learner, policies, budget; presets."""
+
+import math
+import re
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from envs.vector_field import VectorField
+from envs.vector_field.env import FIELDS
+from jaxrl import checks
+from jaxrl.agents import field_learner, sequence_vae
+from jaxrl.dynamics import rbf, stimulation
+from jaxrl.networks.decoder import Decoder
+from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
+from jaxrl.networks.latent import SequenceVAE
+from jaxrl.networks.recognition import GRURecognition, MLPRecognition
+from train.host import settings
+from train.vector_field import learners
+from train.vector_field.learners import Learner
+
+
+@dataclass(frozen=True)
+class World:
+    """What is experimented on, one world for each field."""
+
+    fields: tuple[str, ...] = ("limit_cycle",)
+    """limit_cycle, double_limit_cycle, multi_attractor, duffing, van_der_pol or snowman."""
+    observation: Literal["identity", "linear", "loglinear", "mlp"] = "linear"
+    """What is seen of the latent state; identity with noise none: the state itself."""
+    noise: Literal["gaussian", "poisson", "none"] = "gaussian"
+    """Of each channel; poisson counts events and needs the observation loglinear."""
+    channels: int = 20
+    """Channels observed; 2 for identity."""
+    encoder: Literal["identity", "linear", "mlp"] = "identity"
+    """How an input moves the latent state."""
+    num_inputs: int = 2
+    """Components of an input."""
+    authority: float = 1.0
+    """Largest input, in units of the mean speed of the field within ±2."""
+    dt: float = 0.1
+    """Time of a step."""
+    process_noise: float = 0.01
+    """Variance that chance adds to each latent component, per unit of time."""
+    observation_noise: float = 0.01
+    """Variance of each channel, where noise is gaussian."""
+    bin_width: float = 1.0
+    """Time in which events are counted, where noise is poisson."""
+
+
+@dataclass(frozen=True)
+class Budget(settings.Config):
+    """How long, how often and where. Steps are steps of every experiment."""
+
+    num_seeds: int = 10
+    """Independent repetitions side by side, with the seeds seed, seed + 1, …"""
+    total_steps: int = 2_000
+    """Samples of each experiment."""
+    chunk_steps: int = 50
+    """Samples between two rows of the record."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The parts of a sequence VAE; its decoder is of the kind that the world has."""
+
+    recognition: Literal["gru", "mlp"] = "gru"
+    """The filter: one that remembers, or one that sees the present alone."""
+    hidden: int = 16
+    """Width of the filter."""
+    field: Literal["rbf", "mlp", "linear"] = "rbf"
+    """The dynamics: Gaussian bumps on a grid, a small network, or a matrix."""
+    grid: rbf.Grid = rbf.Grid(per_axis=15, half_width=4.0)
+    """Where the bumps are, in units of the learned latent state."""
+    effect: Literal["identity", "linear", "mlp"] = "linear"
+    """How inputs move the learned latent state."""
+    members: int = 1
+    """Fields learned side by side, for the policy disagreement."""
+    y_scale: float = 1.0
+    """The filter divides observations by it."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Learns vector fields online from stimulated experiments, one for each field and policy."""
+
+    policies: tuple[str, ...] = ("d_optimal", "myopic", "bang50", "hold20", "random", "off")
+    """off, random, hold20 and bang50 (random inputs, or ones at the box's edge, held for so many
+    steps), myopic, d_optimal, a_optimal, disagreement. The first is the one that is scored."""
+    env: World = World()
+    learner: Literal["bayesian", "family", "sequence_vae"] = "bayesian"
+    """bayesian: exact posterior of the field, given how it is observed; family: the same, but only
+    two parameters of the field are unknown; sequence_vae: a model that learns how it is observed,
+    too."""
+    noise_is_known: bool = True
+    """bayesian: whether env.process_noise is known; if not, bayesian.process_noise is a guess."""
+    bayesian: field_learner.Config = field(
+        default_factory=lambda: field_learner.Config(
+            belief="filtered", process_noise=0.03, noise_strength=4.0
+        )
+    )
+    model: Model = field(default_factory=Model)
+    vae: sequence_vae.Config = field(default_factory=sequence_vae.Config)
+    box: float = 2.0
+    """The field is scored within ± this, at 25 × 25 points."""
+    data: str = ""
+    """An npz file with y and u: the sequence VAE learns from it, and nothing is stimulated."""
+    batch_size: int = 16
+    """data: windows in a gradient step."""
+    validation_share: float = 0.2
+    """data: the last part of it, kept apart to score what was learned."""
+    run: Budget = field(default_factory=Budget)
+
+
+EVERY_FIELD = ("limit_cycle", "double_limit_cycle", "multi_attractor")
+SEEN = World(fields=EVERY_FIELD, observation="identity", noise="none", channels=2)
+EXACT = field_learner.Config(belief="exact", process_noise=0.03, noise_strength=4.0)
+PRESETS = {
+    "vector_field": Config(),
+    "seen": Config(env=SEEN, bayesian=EXACT),
+    "duffing": Config(
+        env=replace(SEEN, fields=("duffing",)),
+        bayesian=replace(EXACT, grid=rbf.Grid(per_axis=19, half_width=3.5)),
+    ),
+    "spikes": Config(env=World(observation="loglinear", noise="poisson")),
+    "family": Config(
+        learner="family",
+        env=World(fields=("duffing",)),
+        bayesian=replace(Config().bayesian, prior_speed=2.0),
+    ),
+    "sequence_vae": Config(
+        learner="sequence_vae",
+        policies=("d_optimal", "bang50", "random"),
+        run=Budget(num_seeds=2, total_steps=10_000, chunk_steps=250),
+    ),
+}
+
+
+def check(config: Config) -> None:
+    """Refuses, in one line, what would only show after compilation."""
+    for name in config.env.fields:
+        if name not in FIELDS:
+            raise ValueError(f"field {name!r} is unknown; expected some of {', '.join(FIELDS)}")
+    for what, names in (("fields", config.env.fields), ("policies", config.policies)):
+        if not names or len(set(names)) < len(names):
+            raise ValueError(
+                f"{what} are {', '.join(names) or 'none'}; give at least one, each once"
+            )
+    amounts = ("authority", "dt", "process_noise", "observation_noise", "bin_width")
+    checks.fields("env.", config.env, *amounts, above=0.0)
+    checks.number("box", config.box, above=0.0)
+    for name in config.policies:
+        policy(config, name)
+    alone = len(config.env.fields) == 1
+    if config.learner == "family" and not (alone and {*config.env.fields} <= {*learners.FAMILIES}):
+        raise ValueError(
+            f"a family needs one field of {', '.join(learners.FAMILIES)}; got "
+            f"{', '.join(config.env.fields)}"
+        )
+    state_is_seen = config.env.observation == "identity" and config.env.noise == "none"
+    if config.learner != "sequence_vae" and config.bayesian.belief == "exact" and not state_is_seen:
+        raise ValueError(
+            "bayesian.belief exact needs the state itself: choose env.observation identity with "
+            "env.noise none and env.channels 2, or bayesian.belief filtered"
+        )
+    if config.learner == "sequence_vae" and config.env.observation not in ("linear", "loglinear"):
+        raise ValueError(
+            "a sequence_vae is scored through its decoder's matrix: choose env.observation linear "
+            f"or loglinear, not {config.env.observation}"
+        )
+
+
+def policy(config: Config, name: str) -> stimulation.Config:
+    """The policy of a name such as `random`, `hold20`, `bang50`, `myopic` or `d_optimal`."""
+    ours = (config.vae if config.learner == "sequence_vae" else config.bayesian).policy
+    if name == "off":
+        return replace(ours, kind="hold", strength=0.0)
+    if name == "random":
+        return replace(ours, kind="hold", hold_steps=1)
+    if held := re.fullmatch(r"(hold|bang)([1-9]\d*)", name):
+        at_edge = held[1] == "bang"
+        return replace(ours, kind="hold", hold_steps=int(held[2]), at_edge=at_edge)
+    if name == "myopic":
+        return replace(ours, kind="myopic")
+    if name in ("d_optimal", "a_optimal", "disagreement"):
+        return replace(ours, kind="planned", objective=name)
+    raise ValueError(
+        f"policy {name!r} is unknown; expected off, random, hold20, bang50, myopic, d_optimal, "
+        "a_optimal or disagreement"
+    )
+
+
+def make_env(config: Config) -> VectorField:
+    """One environment for all fields; its parameters choose among them."""
+    world = config.env
+    return VectorField(
+        world.fields,
+        world.observation,
+        world.noise,
+        world.channels,
+        world.encoder,
+        world.num_inputs,
+    )
+
+
+def make_learner(config: Config) -> Learner:
+    """The learner, with what it knows of the world."""
+    env = make_env(config)
+    if config.learner == "sequence_vae":
+        return learners.latent(env, config.vae, make_model(config))
+    settings = config.bayesian
+    if config.noise_is_known:
+        settings = replace(
+            settings, process_noise=config.env.process_noise, noise_strength=math.inf
+        )
+    family = config.env.fields[0] if config.learner == "family" else ""
+    return learners.bayesian(env, settings, family)
+
+
+def make_model(config: Config) -> SequenceVAE:
+    """The sequence VAE; raises ValueError for parts that do not fit together."""
+    model, world = config.model, config.env
+    d, counts = model.grid.dims, world.noise == "poisson"
+    layers = (model.hidden,)
+    filters = {
+        "gru": GRURecognition(d, model.hidden, layers, counts, model.y_scale),
+        "mlp": MLPRecognition(d, layers, counts, model.y_scale),
+    }
+    fields = {"rbf": RBFField(model.grid), "mlp": MLPField(d), "linear": LinearField(d)}
+    decoder = Decoder(
+        d,
+        world.channels,
+        world.observation,
+        "poisson" if counts else "gaussian",
+        bin_width=world.bin_width,
+    )
+    effect = ActionEffect(d, model.effect)
+    return SequenceVAE(
+        filters[model.recognition], fields[model.field], effect, decoder, model.members
+    )
+
+
+SUMMARIES = {
+    "vector_field": "A limit cycle seen through 20 noisy linear channels.",
+    "seen": "Three fields whose state is observed.",
+    "duffing": "Duffing's oscillator, its state observed.",
+    "spikes": "Poisson counts of 20 units.",
+    "family": "Only two parameters of the field are unknown.",
+    "sequence_vae": "A sequence VAE that also learns how the state is observed.",
+}
+"""What each preset is."""

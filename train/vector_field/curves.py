@@ -1,0 +1,133 @@
+"""Curves of learned vector fields: errors against samples, forecasts against steps ahead.
+
+Axes: S seeds, P policies, F fields, U rows of the record, K steps ahead. Every picture is a PNG,
+written whole or not at all.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from train.host import pictures
+from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, Row
+from train.vector_field.config import Config
+from train.vector_field.maps import ticks
+from train.vector_field.scores import error_curves
+
+COLOURS = (BLUE, VERMILLION, "#009e73", "#e69f00", "#cc79a7", GREY, "#56b4e9", "#000000")
+MEASURES = {"error": "field error, all of the box", "reachable_error": "field error within reach"}
+MEASURES |= {"coverage": "share of reach visited"}
+
+
+def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
+    """Draws a column for each field: its errors and what was visited, against samples.
+
+    A colour for each policy: the mean over the seeds and, from three on, its 95 % interval.
+    """
+    counts = Counter(row["steps"] for row in rows)
+    whole = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
+    fields, policies = config.env.fields, config.policies
+    figure, grid = _panels(len(MEASURES), fields, f"Learning: {_means(config.run.num_seeds)}")
+    for measure, row in zip(MEASURES, grid, strict=True):
+        steps, values = error_curves(whole, config, measure)
+        values = values.astype(float)  # [S, U, F, P]
+        for f, axes in enumerate(row):
+            scale = pictures.dress(axes, "samples", STEPS, steps[-1])
+            of_field = values[:, :, f].transpose(2, 0, 1)  # [P, S, U]
+            margins = [pictures.interval(x) for x in of_field]
+            _draw(axes, steps / scale, of_field.mean(axis=1), margins, policies)
+        means = values.mean(axis=0)
+        if measure == "coverage":
+            row[0].set_ylim(0, 1.05 * max(float(np.nanmax(means)), 0.1))
+        else:
+            _logarithmic(row[0], 0.9 * float(np.nanmin(means)), 1.08 * float(np.nanmax(means)))
+        row[0].set_ylabel(MEASURES[measure])
+    for axes in grid[:-1].flat:
+        axes.set_xlabel("")
+    _legend(figure, grid[0, 0])
+    pictures.save(figure, path)
+
+
+def forecasts(path: str | Path, evaluation: dict[str, Any]) -> None:
+    """Draws R² of forecasts against steps ahead, from what `eval.json` holds; colours as `errors`.
+
+    A column for each field; above while the state is stimulated, below while it is not. Intervals
+    are those of the fall since step 0: where a forecast starts, no policy decides but how well the
+    state of that seed's world can be seen.
+    """
+    seeds, policies, fields = (evaluation[name] for name in ("seeds", "policies", "fields"))
+    shown = {"r2": "R², stimulated", "r2_free": "R², left alone"}
+    title = f"R² of forecasts: {_means(len(seeds), ' of its fall since step 0')}"
+    figure, grid = _panels(len(shown), fields, title)
+    for measure, row in zip(shown, grid, strict=True):
+        found = [[seed[name][measure] for name in policies] for seed in seeds]
+        values = np.array(found, float)  # [S, P, F, K + 1]
+        for f, axes in enumerate(row):
+            ahead = np.arange(values.shape[-1])
+            pictures.dress(axes, "steps ahead", ((1, ""),), ahead[-1])
+            of_field = np.swapaxes(values[:, :, f], 0, 1)
+            margins = [pictures.interval(x - x[:, :1]) for x in of_field]
+            _draw(axes, ahead, of_field.mean(axis=1), margins, policies)
+        low, high = np.nanmin(values.mean(axis=0)), np.nanmax(values.mean(axis=0))
+        room = 0.06 * (high - max(low, -0.5)) or 0.1
+        row[0].set_ylim(max(low, -0.5) - room, high + room)
+        row[0].set_ylabel(shown[measure])
+    for axes in grid[:-1].flat:
+        axes.set_xlabel("")
+    _legend(figure, grid[0, 0])
+    pictures.save(figure, path)
+
+
+def _draw(
+    axes: Axes,
+    x: np.ndarray,
+    means: np.ndarray,
+    margins: Sequence[np.ndarray],
+    policies: Sequence[str],
+) -> None:
+    """A mean with its margin for each policy, `[P, len(x)]`; the first one on top."""
+    for i, (name, mean, margin) in enumerate(zip(policies, means, margins, strict=True)):
+        style = {"color": COLOURS[i % len(COLOURS)], "zorder": 3 - i / len(policies)}
+        dashes = ("-", "--", ":")[i // len(COLOURS) % 3]
+        axes.plot(x, mean, dashes, linewidth=2.2 if i == 0 else 1.4, label=name, **style)
+        if np.isfinite(margin).any():
+            axes.fill_between(x, mean - margin, mean + margin, alpha=0.15, linewidth=0, **style)
+
+
+def _logarithmic(axes: Axes, low: float, high: float) -> None:
+    axes.set_yscale("log", nonpositive="clip")
+    shown = ticks(low, high)
+    axes.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    axes.set_yticks([], minor=True)
+    axes.set_ylim(low, high)
+
+
+def _panels(rows: int, fields: Sequence[str], title: str) -> tuple[Figure, np.ndarray]:
+    """A grid of axes, a column for each field, that share the y axis of their row."""
+    size = (max(3.6 * len(fields) + 0.6, 6.4), 2.5 * rows + 0.9)
+    layout = ConstrainedLayoutEngine(wspace=0.04)  # room for the last number of an axis
+    figure = Figure(figsize=size, dpi=150, layout=layout)
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", size=11, parse_math=False)
+    grid = figure.subplots(rows, len(fields), squeeze=False, sharey="row")
+    for axes, name in zip(grid[0], fields, strict=True):
+        axes.set_title(name.replace("_", " "), loc="left", size=11)
+    return figure, grid
+
+
+def _means(seeds: int, of_what: str = "") -> str:
+    if seeds == 1:
+        return "one seed"
+    return f"mean of {seeds} seeds" + f", 95 % interval{of_what}" * (seeds > 2)
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """Below, where no curve runs into it."""
+    handles, labels = axes.get_legend_handles_labels()
+    columns = min(len(labels), max(3, int(figure.get_figwidth() // 1.3)))
+    figure.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False)

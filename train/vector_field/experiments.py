@@ -1,0 +1,268 @@
+"""Many online experiments in one program: every policy on every field, from the same beginnings.
+
+Policies that differ by numbers alone (how long a random input is held) share one compiled body; the
+others have one each. Within a seed all policies see the same world, start and chance.
+
+Axes: F fields, P policies of a group, G points of the grid along each axis, d latent dimensions.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.vector_field import VectorField
+from envs.vector_field.params import Params
+from jaxrl import loop
+from jaxrl.dynamics import stimulation
+from jaxrl.loop import TrainState
+from jaxrl.types import PyTree
+from train.vector_field.learners import Learner
+
+POINTS = 25
+"""G, points of the grid on which a field is scored, along each axis."""
+TRAIL = 1_000
+"""Newest latent states that are kept for pictures."""
+ATTEMPTS, ATTEMPT_STEPS, GOAL_STEPS = 128, 1_000, 100
+"""How the reachable cells are found out; see `reachable`."""
+
+
+NUMBERS = ("hold_steps", "at_edge", "strength")
+"""What policies may differ in and yet share one compiled body."""
+
+
+class Group(NamedTuple):
+    """Policies that one compiled body serves."""
+
+    policies: tuple[str, ...]
+    base: stimulation.Config
+    numbers: dict[str, jax.Array]  # [P] each of `NUMBERS`
+
+
+class Experiment(NamedTuple):
+    """One online experiment on its way."""
+
+    train: TrainState  # of the loop with one environment; its agent is kept apart
+    trail: jax.Array  # [TRAIL, d] newest latent states, the last one newest
+    visited: jax.Array  # [G, G] bool
+
+
+def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
+    """Policies by what is compiled for them; all that only hold random inputs come together."""
+    held = tuple(name for name, policy in policies.items() if policy.kind == "hold")
+    together = [held, *[(name,) for name in policies if name not in held]]
+    return [
+        Group(
+            names,
+            policies[names[0]],
+            {n: jnp.array([getattr(policies[name], n) for name in names]) for n in NUMBERS},
+        )
+        for names in together
+        if names
+    ]
+
+
+def grid_points(box: float) -> jax.Array:
+    """`[G, G, 2]`: the points within ± `box` at which a field is scored, by first coordinate."""
+    axis = jnp.linspace(-box, box, POINTS)
+    return jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1)
+
+
+def cells(z: jax.Array, box: float) -> jax.Array:
+    """`[G, G]` bool: the cells around the grid's points in which any state `z` `[T, 2]` lies."""
+    axis = jnp.linspace(-box, box, POINTS)
+    near = jnp.abs(z[:, :, None] - axis[None, None]) <= box / (POINTS - 1)  # [T, 2, G]
+    both = near.astype(jnp.float32)
+    return jnp.matmul(both[:, 0].T, both[:, 1]) > 0
+
+
+def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> jax.Array:
+    """`[G, G]` bool: the cells that a controller which knows the field comes to.
+
+    It heads for a random goal in the box, another one every `GOAL_STEPS` steps, as straight as the
+    largest input allows, in `ATTEMPTS` attempts of `ATTEMPT_STEPS` steps. In half of them it pushes
+    in random directions instead: where the state swings, the straight way is not the farthest.
+    """
+
+    def towards(goal: jax.Array, z: jax.Array, pushes: jax.Array) -> jax.Array:
+        effect = lambda u: env.effect(u, z, params)
+        nothing = jnp.zeros(env.num_inputs)
+        straight = (goal - z) / params.dt - env.velocity(z, params)
+        wanted = jnp.where(pushes, goal, straight) - effect(nothing)
+        u = jnp.matmul(wanted, jax.jacfwd(effect)(nothing))
+        u = u / jnp.maximum(jnp.max(jnp.abs(u)), 1e-6) * params.action_bound
+        near = ~pushes & (jnp.linalg.norm(goal - z) < params.dt * params.action_bound)
+        return jnp.where(near, 0.0, 1.0) * u
+
+    def step(carry: tuple, time: jax.Array):
+        state, goal, visited, key = carry
+        key, goal_key, step_key = jax.random.split(key, 3)
+        fresh = jax.random.uniform(goal_key, goal.shape, minval=-box, maxval=box)
+        goal = jnp.where(time % GOAL_STEPS == 0, fresh, goal)
+        u = jax.vmap(towards)(goal, state.z, jnp.arange(ATTEMPTS) % 2 == 1)
+        stepped = jax.vmap(env.step, in_axes=(0, 0, 0, None))
+        _, state, *_ = stepped(jax.random.split(step_key, ATTEMPTS), state, u, params)
+        return (state, goal, visited | cells(state.z, box), key), None
+
+    reset_key, key = jax.random.split(key)
+    resets = jax.vmap(env.reset, in_axes=(0, None))
+    _, start = resets(jax.random.split(reset_key, ATTEMPTS), params)
+    begin = (start, jnp.zeros((ATTEMPTS, 2)), cells(start.z, box), key)
+    (_, _, visited, _), _ = jax.lax.scan(step, begin, jnp.arange(ATTEMPT_STEPS))
+    return visited
+
+
+class Laboratory(NamedTuple):
+    """What runs the experiments of one seed; `[F]` and `[P, F]` are leading axes of its trees."""
+
+    init: Callable[[jax.Array], tuple[PyTree, PyTree]]
+    """`key -> (agents, rest)`, dicts by the first policy of each group, and the reachable cells."""
+    advance: Callable[[PyTree, PyTree], tuple[PyTree, PyTree, dict[str, jax.Array]]]
+    """A stretch of samples: `(agents, rest) -> (agents, rest, scores)`, each score `[F, policies]`
+    in the order of the policies."""
+
+
+class Setting(NamedTuple):
+    """What all experiments of a laboratory have in common."""
+
+    env: VectorField
+    worlds: Callable[[jax.Array], Params]  # key -> parameters of the environment, [F, ...]
+    learner: Learner
+    policies: tuple[str, ...]
+    groups: list[Group]
+    box: float  # the field is scored within ± this
+    samples: int  # of a stretch
+
+
+def make(
+    env: VectorField,
+    worlds: Callable[[jax.Array], Params],
+    learner: Learner,
+    policies: dict[str, stimulation.Config],
+    box: float,
+    samples: int,
+) -> Laboratory:
+    """Experiments that advance by `samples` at a time; arguments as `Setting` describes them."""
+    setting = Setting(env, worlds, learner, tuple(policies), groups(policies), box, samples)
+    return Laboratory(partial(begin_all, setting), partial(advance_all, setting))
+
+
+def begin_all(setting: Setting, key: jax.Array) -> tuple[PyTree, PyTree]:
+    """`Laboratory.init`."""
+    world_key, reach_key, start_key = jax.random.split(key, 3)
+    params, fields = setting.worlds(world_key), len(setting.env.fields)
+    find = partial(reachable, setting.env, box=setting.box)
+    within = jax.vmap(lambda p, k: find(p, key=k))(params, jax.random.split(reach_key, fields))
+    agents, experiments = {}, {}
+    for group in setting.groups:
+        keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
+        made = for_all(setting, begin, group, False, False)(group.numbers, params, keys)
+        agents[group.policies[0]], experiments[group.policies[0]] = made
+    return agents, (experiments, within)
+
+
+def advance_all(
+    setting: Setting, agents: PyTree, rest: PyTree
+) -> tuple[PyTree, PyTree, dict[str, jax.Array]]:
+    """`Laboratory.advance`."""
+    experiments, within = rest
+    agents, experiments, found = dict(agents), dict(experiments), {}
+    for group in setting.groups:
+        name = group.policies[0]
+        run = for_all(setting, stretch, group, True, True, False)
+        agents[name], experiments[name], scored = run(
+            group.numbers, agents[name], experiments[name], within
+        )
+        for i, policy in enumerate(group.policies):
+            found[policy] = {measure: x[i] for measure, x in scored.items()}  # each [F]
+    in_order = [found[name] for name in setting.policies]
+    by_measure = {m: jnp.stack([x[m] for x in in_order], axis=1) for m in in_order[0]}
+    return agents, (experiments, within), by_measure
+
+
+def for_all(setting: Setting, body: Callable, group: Group, *by_policy: bool) -> Callable:
+    """`body` for all policies of a group on all fields: `(numbers, ...)` -> `[P, F]`.
+
+    `by_policy` says of each further argument whether it is `[P, F, ...]`, or the same for all
+    policies, `[F, ...]`. Both axes are one to `vmap`, as jaxlib has fast matrix products only for
+    arrays of few axes (see `compiled.compiler_options`).
+    """
+    size = len(group.policies), len(setting.env.fields)
+    apart = lambda x: x.reshape(*size, *x.shape[1:])
+    joined = lambda x: x.reshape(size[0] * size[1], *x.shape[2:])
+    repeated = lambda x: joined(jnp.broadcast_to(x[None], (size[0], *x.shape)))
+
+    def run(numbers: dict, *rest):
+        each = {name: jnp.repeat(x, size[1]) for name, x in numbers.items()}
+        flat = (
+            jax.tree.map(joined if own else repeated, x)
+            for own, x in zip(by_policy, rest, strict=True)
+        )
+        return jax.tree.map(apart, jax.vmap(partial(body, setting, group.base))(each, *flat))
+
+    return run
+
+
+def loop_of(setting: Setting, policy: stimulation.Config, params: Params) -> loop.Loop:
+    """One environment and one learner, a step at a time."""
+    agent = setting.learner.make(policy, params)
+    return loop.make_loop(setting.env, params, agent, loop.Config(1, 1))
+
+
+def begin(
+    setting: Setting, base: stimulation.Config, numbers: dict, params: Params, key: jax.Array
+) -> tuple[PyTree, Experiment]:
+    """One experiment, its agent apart."""
+    state = loop_of(setting, replace(base, **numbers), params).init(key)
+    trail = jnp.broadcast_to(state.env.z, (TRAIL, 2))
+    visited = jnp.zeros((POINTS, POINTS), bool)
+    return state.agent, Experiment(state._replace(agent=()), trail, visited)
+
+
+def stretch(
+    setting: Setting,
+    base: stimulation.Config,
+    numbers: dict,
+    agent: PyTree,
+    experiment: Experiment,
+    within: jax.Array,
+) -> tuple[PyTree, Experiment, dict[str, jax.Array]]:
+    """`samples` steps of one experiment, and how good its learner is then."""
+    world = setting.learner.world(agent)
+    update = loop_of(setting, replace(base, **numbers), world).update
+
+    def step(state: TrainState, _):
+        state, metrics = update(state)
+        return state, (state.env.z[0], metrics.agent)
+
+    state = experiment.train._replace(agent=agent)
+    state, (path, metrics) = jax.lax.scan(step, state, length=setting.samples)
+    visited = experiment.visited | cells(path, setting.box)
+    trail = jnp.concatenate([experiment.trail, path])[-TRAIL:]
+    after = Experiment(state._replace(agent=()), trail, visited)
+    newest = {name: x[-1] for name, x in metrics.items()}
+    return state.agent, after, scores(setting, state.agent, visited, within) | newest
+
+
+def scores(
+    setting: Setting, agent: PyTree, visited: jax.Array, within: jax.Array
+) -> dict[str, jax.Array]:
+    """Of one learner; `visited` and `within`, what can be reached, are bool `[G, G]`."""
+    points = grid_points(setting.box)
+    true = setting.env.velocity(points, setting.learner.world(agent))
+    learned = setting.learner.velocity(agent, points)
+    everywhere = jnp.ones_like(within)
+    return {
+        "error": relative_error(learned, true, everywhere),
+        "reachable_error": relative_error(learned, true, within),
+        "coverage": jnp.sum(visited & within) / jnp.sum(within),
+    }
+
+
+def relative_error(learned: jax.Array, true: jax.Array, where: jax.Array) -> jax.Array:
+    """√(Σ|learned - true|² / Σ|true|²) over the points `where` `[G, G]`; 1: nothing is known."""
+    missed = jnp.sum(jnp.sum((learned - true) ** 2, axis=-1) * where)
+    return jnp.sqrt(missed / jnp.sum(jnp.sum(true**2, axis=-1) * where))

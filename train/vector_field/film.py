@@ -1,0 +1,213 @@
+"""A film of one experiment: how the learned field comes to look like the true one.
+
+Axes: M streamlines, L points of each, T newest states, N moments.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize, to_rgb
+from matplotlib.figure import Figure
+from PIL import Image
+
+from envs import gif
+from jaxrl.types import AgentState
+from train.host import compiled
+from train.host.pictures import VERMILLION
+from train.host.progress import Display
+from train.host.settings import Training
+from train.vector_field import experiments
+from train.vector_field.config import Config, make_env, make_learner
+from train.vector_field.maps import SPEEDS
+
+FRAMES = 41
+"""At most, with the beginning."""
+ACROSS, POINTS, LENGTH = 17, 13, 1.7
+"""Streamlines along each axis; L; how far one of mean speed gets, in gaps between beginnings."""
+TAIL = 150
+"""T."""
+SHOWN, LAST = 0.15, 2.5
+"""Seconds that a frame is shown."""
+EDGES = {"left": 0.03, "right": 0.97, "bottom": 0.03, "top": 0.86, "wspace": 0.06}
+
+
+class Moment(NamedTuple):
+    """What a frame shows."""
+
+    samples: int
+    error: float
+    lines: np.ndarray  # [M, L, 2]
+    trail: np.ndarray  # [T, 2], newest last
+
+
+def film(
+    directory: Path, config: Config, make_training: Callable[[Config], Training], updates: int
+) -> Path:
+    """Writes `learning.gif` into a run directory: the first field, first policy and first seed.
+
+    The experiment is made again up to `updates`, as `make_training` makes it. The other policies
+    and fields of a run leave it untouched, as none shares chance with it.
+    """
+    name, field = config.policies[0], config.env.fields[0]
+    config = replace(config, policies=(name,), env=replace(config.env, fields=(field,)))
+    path = directory / "learning.gif"
+    with Display("film") as display:
+        true, moments = remade(config, make_training(config), updates, display)
+        display.end()
+        display.say(f"film: drawing {len(moments)} frames")
+        title = f"{field.replace('_', ' ')}, {name}, seed {config.run.seed}"
+        write(path, true, moments, config.box, title)
+    return path
+
+
+def remade(
+    config: Config, training: Training, updates: int, display: Display
+) -> tuple[np.ndarray, list[Moment]]:
+    """`(streamlines of the true field [M, L, 2], moments)` of a run of one field and one policy."""
+    (name,) = config.policies
+    stride = -(-updates // (FRAMES - 1)) or 1
+    display.say(f"film: compiling the experiment of seed {config.run.seed} again")
+    state = jax.jit(training.init)(compiled.keys_of(config.run.seed)[0])
+    look = jax.jit(partial(streamlines_of, config))
+    update = jax.jit(training.update).lower(state).compile()
+
+    def moment(done: int) -> Moment:
+        _, lines, error = look(state.agent[name])
+        trail = state.experiments[name].trail[0, 0, -TAIL:]
+        samples = done * training.steps_per_update
+        return Moment(samples, float(error), np.asarray(lines), np.asarray(trail))
+
+    moments = [moment(0)]
+    display.begin(0.0)
+    began = time.perf_counter()
+    for done in range(1, updates + 1):
+        state, _ = update(state)
+        if done % stride == 0 or done == updates:
+            moments.append(moment(done))
+            samples = moments[-1].samples
+            rate = samples / (time.perf_counter() - began)
+            display.update(done / updates, samples, rate, (training.score, moments[-1].error))
+    return np.asarray(look(state.agent[name])[0]), moments
+
+
+def streamlines_of(config: Config, agents: AgentState) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """`(true streamlines [M, L, 2], learned ones [M, L, 2], field error)`.
+
+    `agents` have axes for policies and fields, `[1, 1, ...]`.
+    """
+    env, learner = make_env(config), make_learner(config)
+    agent = jax.tree.map(lambda x: x[0, 0], agents)
+    world, points = learner.world(agent), experiments.grid_points(config.box)
+    gap = 2 * config.box / ACROSS
+    axis = jnp.linspace(gap / 2 - config.box, config.box - gap / 2, ACROSS)
+    begin = jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    true, learned = partial(env.velocity, params=world), partial(learner.velocity, agent)
+    pace = LENGTH * gap / (POINTS - 1)
+    pace = pace / jnp.sqrt(jnp.mean(jnp.linalg.norm(true(points), axis=-1)))
+    everywhere = jnp.ones(points.shape[:2])
+    error = experiments.relative_error(learned(points), true(points), everywhere)
+    return streamlines(true, begin, pace), streamlines(learned, begin, pace), error
+
+
+def streamlines(
+    velocity: Callable[[jax.Array], jax.Array], begin: jax.Array, pace: jax.Array
+) -> jax.Array:
+    """`[M, L, 2]`: from `begin` `[M, 2]` along `velocity`, in steps of `pace` times √speed.
+
+    So slow ones can be seen beside fast ones, and lengths still tell them apart.
+    """
+
+    def ahead(z: jax.Array) -> jax.Array:
+        v = velocity(z)
+        return pace * v / jnp.sqrt(jnp.linalg.norm(v, axis=-1, keepdims=True) + 1e-9)
+
+    def step(z: jax.Array, _):
+        return z + ahead(z + ahead(z) / 2), z
+
+    _, path = jax.lax.scan(step, begin, length=POINTS)
+    return jnp.swapaxes(path, 0, 1)
+
+
+def write(path: Path, true: np.ndarray, moments: Sequence[Moment], box: float, title: str) -> None:
+    """Writes the GIF; colours mean the same on both sides."""
+    longest = float(lengths(true).max())
+    table = colour_table()
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(table.tobytes())
+
+    def frames() -> Iterator[tuple[np.ndarray, float]]:
+        for i, moment in enumerate(moments):
+            frame = image(true, moment, box, longest, title)
+            plain = np.array(frame.quantize(palette=palette, dither=Image.Dither.NONE))
+            plain[(np.asarray(frame) == 255).all(axis=-1)] = len(table) - 1  # not nearly white
+            yield plain, LAST if i == len(moments) - 1 else SHOWN
+
+    gif.write(path, frames(), table)
+
+
+def colour_table() -> np.ndarray:
+    """`[252, 3]` uint8, white last: what frames are made of, each in some shades towards white."""
+    kinds = (
+        (SPEEDS(np.linspace(0, 1, 44))[:, :3], 4),
+        ([to_rgb(VERMILLION)], 45),
+        ([(0, 0, 0)], 30),
+    )
+    shades = [
+        1 - (1 - np.asarray(colour)) * part
+        for colours, count in kinds
+        for colour in colours
+        for part in np.linspace(0, 1, count + 1)[1:]
+    ]
+    return np.round(255 * np.array([*shades, np.ones(3)])).astype(np.uint8)
+
+
+def image(true: np.ndarray, moment: Moment, box: float, longest: float, title: str) -> Image.Image:
+    """A frame: the true field, the learned one, and the state's newest way over both."""
+    figure = Figure(figsize=(8.4, 4.75), dpi=100)
+    figure.text(0.03, 0.94, title, weight="bold", size=12)
+    left, right = figure.subplots(1, 2, gridspec_kw=EDGES)
+    for axes, lines, name in ((left, true, "true"), (right, moment.lines, "learned")):
+        axes.set(xlim=(-box, box), ylim=(-box, box), xticks=[], yticks=[], aspect="equal")
+        axes.set_title(name, size=11, loc="left")
+        draw_streamlines(axes, lines, longest)
+        draw_trail(axes, moment.trail)
+    caption = f"{moment.samples:,} samples, error {moment.error:.2f}"
+    right.set_title(caption, size=11, loc="right")
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
+
+
+def lengths(lines: np.ndarray) -> np.ndarray:
+    """`[M, L - 1]`, those of the pieces of `lines` `[M, L, 2]`; in proportion to √speed."""
+    return np.linalg.norm(np.diff(lines, axis=1), axis=-1)
+
+
+def draw_streamlines(axes: Axes, lines: np.ndarray, longest: float) -> None:
+    """They grow thicker the way they go, and longer with the speed, as their colour says, too."""
+    pieces = np.stack([lines[:, :-1], lines[:, 1:]], axis=2).reshape(-1, 2, 2)
+    widths = np.tile(np.linspace(0.3, 2.8, POINTS - 1), len(lines))
+    style = {"cmap": SPEEDS, "norm": Normalize(0, longest), "capstyle": "round"}
+    axes.add_collection(
+        LineCollection(list(pieces), linewidths=widths, array=lengths(lines).ravel(), **style)
+    )
+
+
+def draw_trail(axes: Axes, trail: np.ndarray) -> None:
+    """Fades towards what is long past; a dot is where the state is now."""
+    pieces = np.stack([trail[:-1], trail[1:]], axis=1)
+    strength = np.linspace(0, 0.9, len(pieces))[:, None]
+    colours = np.hstack([np.tile(to_rgb(VERMILLION), (len(pieces), 1)), strength])
+    axes.add_collection(LineCollection(list(pieces), colors=colours, linewidths=1.6, zorder=3))
+    style = {"markersize": 7, "color": VERMILLION, "markeredgecolor": "white", "zorder": 4}
+    axes.plot(*trail[-1], "o", clip_on=False, **style)

@@ -1,0 +1,130 @@
+"""Pictures of a run of `train.vector_field`, and the arrays they are drawn from.
+
+Axes: S seeds, P policies, F fields, G points of the grid along each axis, T newest states. Every
+picture is a PNG, written whole or not at all.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.types import AgentState
+from train.host import records, scores
+from train.vector_field import curves, experiments, maps
+from train.vector_field.config import Config, make_env, make_learner, policy
+
+
+class Traces(NamedTuple):
+    """What experiments leave beside their learners."""
+
+    trails: np.ndarray  # [S, P, F, T, 2], newest latent states
+    visited: np.ndarray  # [S, P, F, G, G] bool
+    reachable: np.ndarray  # [S, F, G, G] bool
+
+
+def traces_of(config: Config, state: Any) -> Traces:
+    """Of `training.State` at the end of a run, of one seed or several."""
+    several = config.run.num_seeds > 1
+    of_seeds = lambda x: np.asarray(x) if several else np.asarray(x)[None]
+    found = state.experiments.items()
+    trails, visited = (
+        in_order(config, {name: of_seeds(getattr(x, field)) for name, x in found}, axis=1)
+        for field in ("trail", "visited")
+    )
+    return Traces(trails, visited, of_seeds(state.reachable))
+
+
+def in_order(config: Config, found: dict[str, np.ndarray], axis: int) -> np.ndarray:
+    """What the groups hold along `axis`, joined in the order of the policies."""
+    groups = experiments.groups({name: policy(config, name) for name in config.policies})
+    names = [name for group in groups for name in group.policies]
+    joined = np.concatenate([found[group.policies[0]] for group in groups], axis)
+    return np.take(joined, [names.index(name) for name in config.policies], axis)
+
+
+def draw_all(
+    directory: Path, config: Config, agents: list[AgentState], traces: Traces
+) -> list[Path]:
+    """Writes four pictures and `experiments.npz` into a run directory; returns the paths."""
+    arrays, evaluation = directory / "experiments.npz", scores.read_evaluation(directory)
+    learned, true, deviation = learned_fields(config, agents)
+    records.write_arrays(arrays, {**traces._asdict(), "learned": learned, "true": true})
+    paths = draw_maps(directory, config, learned[0], true[0], deviation, traces)
+    paths.append(directory / "errors.png")
+    curves.errors(paths[-1], config, records.read_metrics(directory))
+    if evaluation:
+        paths.append(directory / "forecasts.png")
+        curves.forecasts(paths[-1], evaluation)
+    return [arrays, *paths]
+
+
+def draw_maps(
+    directory: Path,
+    config: Config,
+    learned: np.ndarray,
+    true: np.ndarray,
+    deviation: np.ndarray,
+    traces: Traces,
+) -> list[Path]:
+    """`fields.png` and `information.png` of the first seed, shapes as `learned_fields` has them."""
+    count = config.run.num_seeds
+    which = f"seed {config.run.seed}" + f", the first of {count}" * (count > 1)
+    places = {name: config.policies.index(name) for name in compared_policies(config.policies)}
+    of_policies = lambda x: {name: x[place] for name, place in places.items()}
+    trails = of_policies(traces.trails[0])
+    maps.fields(
+        directory / "fields.png",
+        config.env.fields,
+        true,
+        of_policies(learned),
+        trails,
+        config.box,
+        f"True and learned fields: {which}",
+    )
+    maps.information(
+        directory / "information.png",
+        config.env.fields,
+        of_policies(deviation),
+        trails,
+        traces.reachable[0],
+        config.box,
+        f"What is still uncertain: {which}",
+    )
+    return [directory / "fields.png", directory / "information.png"]
+
+
+def compared_policies(policies: Sequence[str]) -> list[str]:
+    """The first, and what it is held against: the last that does anything."""
+    active = [name for name in policies if name != "off"] or list(policies)
+    return list(dict.fromkeys([policies[0], active[-1]]))
+
+
+def learned_fields(
+    config: Config, agents: list[AgentState]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(learned [S, P, F, G, G, 2], true [S, F, G, G, 2], deviation [P, F, G, G])` on the grid.
+
+    The last is that of a component of the learned velocity, of the first seed.
+    """
+    env, learner = make_env(config), make_learner(config)
+    points = experiments.grid_points(config.box)
+    of_all = lambda body: jax.jit(jax.vmap(jax.vmap(body)))  # policies and fields
+    velocity = of_all(lambda agent: learner.velocity(agent, points))
+    world = of_all(lambda agent: env.velocity(points, learner.world(agent)))
+
+    @of_all
+    def deviation(agent: AgentState) -> jax.Array:
+        variance = partial(learner.uncertainty, agent)
+        return jnp.sqrt(jax.vmap(jax.vmap(variance))(points))
+
+    def of_groups(body, agent: dict[str, AgentState]) -> np.ndarray:
+        return in_order(config, {name: np.asarray(body(x)) for name, x in agent.items()}, axis=0)
+
+    learned = np.stack([of_groups(velocity, agent) for agent in agents])
+    true = np.stack([np.asarray(world(next(iter(agent.values()))))[0] for agent in agents])
+    return learned, true, of_groups(deviation, agents[0])

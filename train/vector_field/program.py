@@ -1,0 +1,57 @@
+"""Vector fields as a program: `python -m train.vector_field`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from train.host import records
+from train.host.program import Program, Run
+from train.host.run import Result, train_program
+from train.host.settings import Evaluation
+from train.vector_field import film, pictures, recorded, scores
+from train.vector_field.config import PRESETS, SUMMARIES, Config
+from train.vector_field.idle import idle
+from train.vector_field.training import make_training
+
+
+def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
+    """The pictures of a run and, unless its data were recorded, a film; nothing random.
+
+    The film makes an experiment again: not at the end of a training, whose `evaluation` is known.
+    """
+    del games, key
+    if run.config.data:
+        return recorded.draw_all(run.directory, run.config, run.agents)
+    traces = pictures.traces_of(run.config, run.state)
+    paths = pictures.draw_all(run.directory, run.config, run.agents, traces)
+    if evaluation is None:
+        paths.append(film.film(run.directory, run.config, make_training, run.updates))
+    return paths
+
+
+def tables(run: Run) -> Iterator[Any]:
+    """How many times fewer samples one policy needs than another; plans that came to nothing."""
+    if run.config.data:
+        return
+    yield from scores.comparison_tables(run.directory, run.config)
+    rows = records.read_metrics(run.directory)
+    for name, count in scores.invalid_plans(rows, run.config).items():
+        yield f"{name}: {count:,} plans had a cost that is not finite and were passed over"
+
+
+PROGRAM = Program(
+    name="vector_field",
+    presets=PRESETS,
+    training=make_training,
+    summaries=SUMMARIES,
+    idle=idle,
+    pictures=draw,
+    tables=tables,
+)
+
+
+def train(config: Config, preset: str = "vector_field") -> Result:
+    """Trains, evaluates and draws: what the command does, for notebooks and programs."""
+    return train_program(PROGRAM, config, preset)

@@ -1,0 +1,255 @@
+"""Fitting a sequence VAE to recorded data: `python -m train.vector_field --data FILE.npz`.
+
+The file holds `y` `[T, n]` or `[E, T, n]`, what was observed in E episodes, and `u` `[T, m]` or
+`[E, T, m]`, the input given after each observation. The last part of the record is kept apart, to
+find out how well observations are foretold.
+"""
+
+import time
+import zipfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from jaxrl.agents import sequence_vae
+from jaxrl.dynamics import sequence_elbo
+from jaxrl.dynamics.stimulation import Known
+from jaxrl.loop import Metrics
+from jaxrl.networks import latent_filter
+from jaxrl.networks.latent import Window
+from jaxrl.types import AgentState
+from train.host import settings
+from train.host.pictures import BLUE, GREY, save
+from train.vector_field.config import Config, make_model
+from train.vector_field.scores import AHEAD, SKIPPED, forecast_r2
+
+SCORE = "r2_10"
+GRADIENT_STEPS = 50
+"""Of one update."""
+
+
+class Data(NamedTuple):
+    """Episodes of one length; float32."""
+
+    y: np.ndarray  # [E, T, n]
+    u: np.ndarray  # [E, T, m]
+
+
+class Fit(NamedTuple):
+    """What is learned."""
+
+    params: Any
+    opt_state: Any
+
+
+class State(NamedTuple):
+    """A fit on its way."""
+
+    agent: Fit
+    key: jax.Array
+    updates: jax.Array  # int32
+
+
+def make_training(config: Config) -> settings.Training:
+    """Raises ValueError, in one line, for a file that cannot be used."""
+    data = load(config.data)
+    config = fitting(config, data)
+    sequence_vae.check_config(config.vae)
+    learned, kept = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
+    model, elbo = make_model(config), replace(config.vae.elbo, dt=config.env.dt)
+    vae = replace(config.vae, elbo=elbo)
+    beta = sequence_elbo.beta_schedule(vae.schedule, vae.beta, vae.warmup, vae.period)
+
+    def init(key: jax.Array) -> State:
+        init_key, key = jax.random.split(key)
+        params = model.init(init_key, learned.u.shape[-1])
+        fit = Fit(params, sequence_vae.make_optimizer(vae).init(params))
+        return State(fit, key, jnp.zeros((), jnp.int32))
+
+    def update(state: State) -> tuple[State, Metrics]:
+        def step(carry: tuple[Fit, jax.Array], index: jax.Array):
+            fit, key = carry
+            key, window_key, loss_key = jax.random.split(key, 3)
+            windows = sample(learned, vae.window, config.batch_size, window_key)
+            weight = beta(state.updates * GRADIENT_STEPS + index)
+            *after, metrics = sequence_vae.gradient_step(
+                vae, model, *fit, windows, loss_key, weight
+            )
+            return (Fit(*after), key), metrics
+
+        start = (state.agent, state.key)
+        (fit, key), metrics = jax.lax.scan(step, start, jnp.arange(GRADIENT_STEPS))
+        metrics = jax.tree.map(jnp.mean, metrics)
+        metrics |= scores(foretold(config, model, kept, fit))
+        state = State(fit, key, state.updates + 1)
+        return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
+
+    return settings.Training(
+        init=init,
+        update=update,
+        evaluate=partial(evaluate, config, model, kept),
+        steps_per_update=GRADIENT_STEPS,
+        unit="gradient steps",
+        score=SCORE,
+    )
+
+
+def load(path: str) -> Data:
+    """Reads and checks a file. Raises ValueError that says what is wrong with it."""
+    wanted = "expected an npz file with y [T, n] or [E, T, n] and u [T, m] or [E, T, m]"
+    try:
+        with np.load(Path(path), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in ("y", "u") if name in file}
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}; {wanted}") from None
+    except (OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); {wanted}") from None
+    for name in ("y", "u"):
+        if name not in arrays:
+            raise ValueError(f"{path} has no array {name!r}; {wanted}")
+    for name, array in arrays.items():
+        if array.ndim not in (2, 3) or array.ndim != arrays["y"].ndim or not array.size:
+            raise ValueError(f"{name} in {path} has shape {array.shape}; {wanted}")
+        if not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
+            raise ValueError(f"{name} in {path} holds {array.dtype}; expected real numbers")
+        if not np.isfinite(array).all():
+            count = int(np.sum(~np.isfinite(array)))
+            raise ValueError(
+                f"{name} in {path} has {count} values that are NaN or infinite; cut them out or "
+                "fill them in"
+            )
+    y, u = arrays["y"], arrays["u"]
+    if y.shape[:-1] != u.shape[:-1]:
+        raise ValueError(
+            f"y and u in {path} have shapes {y.shape} and {u.shape}; expected as many steps of both"
+        )
+    if y.ndim == 2:
+        y, u = y[None], u[None]
+    return Data(y.astype(np.float32), u.astype(np.float32))
+
+
+def fitting(config: Config, data: Data) -> Config:
+    """The configuration, with the sizes of the data. Raises ValueError for what they cannot be."""
+    env = replace(config.env, channels=data.y.shape[-1], num_inputs=data.u.shape[-1])
+    if env.noise == "poisson" and (np.any(data.y < 0) or np.any(data.y != np.round(data.y))):
+        raise ValueError("y holds numbers that are no counts; choose env.noise gaussian")
+    if env.noise == "none":
+        raise ValueError("recorded data are noisy; choose env.noise gaussian or poisson")
+    return replace(config, env=env)
+
+
+def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
+    """What is learned from, and what is kept apart: the last episodes, or the end of the only one.
+
+    Raises ValueError unless both have at least `least` steps in a row.
+    """
+    episodes, steps = data.y.shape[:2]
+    if not 0 < share < 1:
+        raise ValueError(f"validation_share is {share}; expected a share between 0 and 1")
+    if episodes > 1:
+        first = episodes - max(1, round(share * episodes))
+        parts = Data(*(x[:first] for x in data)), Data(*(x[first:] for x in data))
+    else:
+        first = steps - round(share * steps)
+        parts = Data(*(x[:, :first] for x in data)), Data(*(x[:, first:] for x in data))
+    shortest = min(part.y.shape[1] for part in parts)
+    if shortest < least:
+        raise ValueError(
+            f"only {shortest} steps in a row to learn from or to keep apart; expected at least "
+            f"{least}: record longer, or choose a smaller vae.window"
+        )
+    return parts
+
+
+def sample(data: Data, length: int, count: int, key: jax.Array) -> Window:
+    """`count` windows of `length` steps, uniform over all that the data have: `[B, W]`."""
+    episodes, steps = data.y.shape[:2]
+    episode_key, start_key = jax.random.split(key)
+    episode = jax.random.randint(episode_key, (count, 1), 0, episodes)
+    start = jax.random.randint(start_key, (count, 1), 0, steps - length + 1)
+    place = start + jnp.arange(length)[None]
+    y, u = jnp.asarray(data.y), jnp.asarray(data.u)
+    before = jnp.where((place > 0)[..., None], u[episode, jnp.maximum(place - 1, 0)], 0.0)
+    return Window(y[episode, place], before, jnp.ones((count, length), bool))
+
+
+def foretold(config: Config, model: Any, kept: Data, fit: Fit) -> jax.Array:
+    """R² `[K + 1]` of the data kept apart, averaged over episodes."""
+    known = Known(jnp.asarray(config.env.dt), jnp.zeros(0), jnp.zeros(0), ())
+
+    def of_episode(y: jax.Array, u: jax.Array) -> jax.Array:
+        expected = latent_filter.forecast(model, fit.params, known, y, u, AHEAD)
+        return forecast_r2(expected[SKIPPED:], y[SKIPPED:])
+
+    return jnp.mean(jax.vmap(of_episode)(jnp.asarray(kept.y), jnp.asarray(kept.u)), axis=0)
+
+
+def scores(r2: jax.Array) -> dict[str, jax.Array]:
+    """The scalars of a record's row."""
+    return {f"r2_{k}": r2[k] for k in (0, 1, 10, 30)}
+
+
+def evaluate(
+    config: Config,
+    model: Any,
+    kept: Data,
+    agents: list[AgentState],
+    seeds: list[int],
+    keys: list[jax.Array],
+) -> settings.Evaluation:
+    """How well what was kept apart is foretold."""
+    del keys  # nothing is drawn
+    started = time.perf_counter()
+    measure = jax.jit(partial(foretold, config, model, kept))
+    rows = [
+        {"seed": seed, SCORE: float(r2[10]), "r2": np.asarray(r2).tolist()}
+        for seed, r2 in ((seed, measure(fit)) for seed, fit in zip(seeds, agents, strict=True))
+    ]
+    content = {
+        "score": SCORE,
+        "compile_seconds": 0.0,
+        "seconds": time.perf_counter() - started,
+        "seeds": rows,
+    }
+    caption = "R² of observations so many steps ahead, in the part of the record kept apart"
+    table = Table(title="recorded data foretold", caption=caption)
+    for heading in ("seed", "0", "1", "10", "30"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(str(row["seed"]), *(f"{row['r2'][k]:.3f}" for k in (0, 1, 10, 30)))
+    return settings.Evaluation(content, table)
+
+
+def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
+    """Writes a picture of the learned dynamics and of the forecasts of each seed."""
+    data = load(config.data)
+    config = fitting(config, data)
+    model, fit = make_model(config), agents[0]
+    _, kept = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
+    y, u = jnp.asarray(kept.y[0]), jnp.asarray(kept.u[0])
+    path = np.asarray(jax.jit(partial(latent_filter.states, model))(fit.params, y, u))
+    r2 = jax.jit(partial(foretold, config, model, kept))
+    figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    axis = np.linspace(-1.1, 1.1, 25) * np.abs(path[:, :2]).max()
+    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
+    rest = np.zeros((*points.shape[:2], model.latent - 2)) + path[:, 2:].mean(0)
+    field = np.asarray(model.velocity(fit.params, jnp.asarray(np.concatenate([points, rest], -1))))
+    left.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, color=GREY, linewidth=0.8)
+    left.plot(*path[:, :2].T, color=BLUE, linewidth=0.8, alpha=0.7)
+    left.set(xlabel="latent 1", ylabel="latent 2", aspect="equal")
+    left.set_title("learned dynamics and the filtered state", loc="left", size=10)
+    for seed, agent in zip(config.run.seeds, agents, strict=True):
+        right.plot(np.asarray(r2(agent)), label=f"seed {seed}")
+    right.set(xlabel="steps ahead", ylabel="R²", ylim=(None, 1))
+    right.set_title("foretold, in the part kept apart", loc="left", size=10)
+    right.legend(frameon=False)
+    save(figure, directory / "recorded.png")
+    return [directory / "recorded.png"]

@@ -1,0 +1,244 @@
+"""How well vector fields were learned: field error, forecasts of held-out data, samples needed.
+
+Axes: F fields, P policies, S seeds, U rows of the record, T steps of a held-out episode, K steps
+ahead, n channels.
+"""
+
+import math
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.table import Table
+
+from envs.vector_field import VectorField
+from envs.vector_field.params import Params
+from jaxrl.dynamics import stimulation
+from jaxrl.dynamics.latent_scores import k_step_r2
+from jaxrl.types import AgentState
+from train.host import settings
+from train.host.records import read_metrics
+from train.vector_field import experiments
+from train.vector_field.config import Config, policy
+from train.vector_field.learners import Learner
+
+HELD_OUT_STEPS, AHEAD = 500, 30
+"""T and K."""
+SKIPPED = 20
+"""First steps of a held-out episode that are not scored, as the state is still being found."""
+
+
+def evaluate(
+    config: Config,
+    learner: Learner,
+    env: VectorField,
+    agents: list[AgentState],
+    seeds: list[int],
+    keys: list[jax.Array],
+) -> settings.Evaluation:
+    """The final field errors and forecasts of every seed, policy and field."""
+    started = time.perf_counter()
+    measure = jax.jit(partial(final_measures, config, learner, env)).lower(agents[0], keys[0])
+    measure, ready = measure.compile(), time.perf_counter()
+    rows = []
+    for seed, agent, key in zip(seeds, agents, keys, strict=True):
+        found = jax.device_get(measure(agent, key))
+        row: dict[str, Any] = {"seed": seed}
+        row["field_error"] = float(np.mean(found[config.policies[0]]["error"]))
+        row |= {name: {k: v.tolist() for k, v in found[name].items()} for name in config.policies}
+        rows.append(row)
+    content = {
+        "score": "field_error",
+        "compile_seconds": ready - started,
+        "seconds": time.perf_counter() - ready,
+        "fields": list(config.env.fields),
+        "policies": list(config.policies),
+        "seeds": rows,
+    }
+    return settings.Evaluation(content, scores_table(content))
+
+
+def final_measures(
+    config: Config, learner: Learner, env: VectorField, agents: dict[str, Any], key: jax.Array
+) -> dict[str, dict[str, jax.Array]]:
+    """Measures of each policy, `[F, ...]`: error, cosine, r2 and r2_free `[F, K + 1]`."""
+    names = {n: policy(config, n) for n in config.policies}
+    fields = len(config.env.fields)
+    keys = jax.random.split(key, fields)  # the same episodes for all policies
+    found = {}
+    for group in experiments.groups(names):
+        body = partial(experiment_measures, config, learner, env)
+        of_all = jax.vmap(jax.vmap(body), in_axes=(0, None))
+        measured = of_all(agents[group.policies[0]], jax.random.clone(keys))
+        for i, name in enumerate(group.policies):
+            found[name] = {measure: x[i] for measure, x in measured.items()}
+    return found
+
+
+def experiment_measures(
+    config: Config, learner: Learner, env: VectorField, agent: AgentState, key: jax.Array
+) -> dict[str, jax.Array]:
+    """Of one experiment."""
+    params, points = learner.world(agent), experiments.grid_points(config.box)
+    true, learned = env.velocity(points, params), learner.velocity(agent, points)
+    inner = jnp.sum(true * learned, axis=-1)
+    sizes = jnp.linalg.norm(true, axis=-1) * jnp.linalg.norm(learned, axis=-1)
+    everywhere = jnp.ones(points.shape[:2])
+    measures = {
+        "error": experiments.relative_error(learned, true, everywhere),
+        "cosine": jnp.mean(inner / jnp.maximum(sizes, 1e-9)),
+    }
+    driven_key, free_key = jax.random.split(key)
+    for name, strength, episode_key in (("r2", 1.0, driven_key), ("r2_free", 0.0, free_key)):
+        obs, actions = held_out(env, params, strength, episode_key)
+        expected = learner.forecast(agent, obs, actions, AHEAD)
+        measures[name] = forecast_r2(expected[SKIPPED:], obs[SKIPPED:])
+    return measures
+
+
+def held_out(
+    env: VectorField, params: Params, strength: float, key: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """`(obs [T, n], actions [T, m])` of an episode with random inputs, held for 20 steps."""
+    bound = jnp.broadcast_to(params.action_bound, (env.num_inputs,))
+    held = stimulation.Config(kind="hold", hold_steps=20, at_edge=True, strength=strength)
+    driver = stimulation.make(held, lambda nothing: nothing, -bound, bound)  # type: ignore
+    reset_key, key = jax.random.split(key)
+
+    def step(carry, _):
+        obs, state, stimulus, key = carry
+        key, act_key, step_key = jax.random.split(key, 3)
+        action, stimulus = driver.act((), state.z, stimulus, act_key)
+        after, state, *_ = env.step(step_key, state, action, params)
+        return (after, state, stimulus, key), (obs, action)
+
+    begin = (*env.reset(reset_key, params), driver.init(), key)
+    return jax.lax.scan(step, begin, length=HELD_OUT_STEPS)[1]
+
+
+def forecast_r2(expected: jax.Array, obs: jax.Array) -> jax.Array:
+    """R² `[K + 1]` of what was expected k steps ahead, `[T, K + 1, n]`, of `obs` `[T, n]`.
+
+    For every k over the same forecasts, those with K steps after them.
+    """
+    steps, ahead = expected.shape[0], expected.shape[1] - 1
+    starts = jnp.arange(steps - ahead)[:, None]
+    truth = obs[starts + jnp.arange(ahead + 1)[None]]  # [T - K, K + 1, n]
+    return k_step_r2(expected[: steps - ahead], truth)
+
+
+def scores_table(content: dict[str, Any]) -> Table:
+    """A row for each field and policy: means over the seeds."""
+    caption = (
+        "field error: relative to the field, 1 is to know nothing; R²: of observations so many "
+        "steps ahead, stimulated and not, in episodes kept apart; means over the seeds"
+    )
+    table = Table(title="learned vector fields", caption=caption)
+    headings = ("field", "policy", "field error", "± sd", "cosine", "R² 10", "R² 30", "R² 10 free")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in headings[:2] else "right")
+    for f, field in enumerate(content["fields"]):
+        for name in content["policies"]:
+            table.add_row(field, name, *summary([row[name] for row in content["seeds"]], f))
+        table.add_section()
+    return table
+
+
+def summary(measures: list[dict[str, Any]], f: int) -> list[str]:
+    """The numbers of one policy on field `f`, over seeds."""
+    of = lambda name: np.array([row[name][f] for row in measures])  # [S] or [S, K + 1]
+    r2, free = of("r2").mean(axis=0), of("r2_free").mean(axis=0)
+    numbers = (of("error").mean(), of("error").std(), of("cosine").mean(), r2[10], r2[30], free[10])
+    return [f"{number:.3f}" for number in numbers]
+
+
+def error_curves(
+    rows: list[dict[str, Any]], config: Config, measure: str = "error"
+) -> tuple[np.ndarray, np.ndarray]:
+    """`(samples [U], values [S, U, F, P])` of a measure in the record of a run."""
+    by_seed = {seed: [row for row in rows if row["seed"] == seed] for seed in config.run.seeds}
+    steps = np.array([row["steps"] for row in by_seed[config.run.seed]])
+    values = np.array([[row["agent"][measure] for row in by_seed[s]] for s in config.run.seeds])
+    return steps, values
+
+
+def comparisons(rows: list[dict[str, Any]], config: Config, at: int) -> list[dict[str, Any]]:
+    """How many times fewer samples than each baseline's `at` each policy needs, by field.
+
+    For every ordered pair of different policies: the median over seeds of `samples_ratio`, and its
+    interval.
+    """
+    steps, errors = error_curves(rows, config)
+    found = []
+    for f, field in enumerate(config.env.fields):
+        for p, name in enumerate(config.policies):
+            for b, baseline in enumerate(config.policies):
+                if p != b:
+                    ratio = samples_ratio(steps, errors[:, :, f, p], errors[:, :, f, b], at)
+                    median, low, high = median_interval(ratio)
+                    pair = {"field": field, "policy": name, "baseline": baseline}
+                    found.append({**pair, "ratio": median, "low": low, "high": high})
+    return found
+
+
+def comparison_tables(directory: Path, config: Config) -> list[Table]:
+    """For each field, how many times fewer samples the row's policy needs than the column's."""
+    found = comparisons(read_metrics(directory), config, at=config.run.total_steps)
+    tables = []
+    for field in config.env.fields:
+        caption = (
+            "median over seeds, and its interval: the budget over the samples after which the "
+            "row's error is first as low as the column's at the end; 0: never"
+        )
+        table = Table(title=f"{field}: times fewer samples", caption=caption)
+        for heading in ("", *config.policies):
+            table.add_column(heading, justify="right")
+        of_field = [x for x in found if x["field"] == field]
+        for name in config.policies:
+            row = {x["baseline"]: x for x in of_field if x["policy"] == name}
+            cells = (
+                f"{x['ratio']:.1f} ({x['low']:.1f} to {x['high']:.1f})" if x else ""
+                for x in map(row.get, config.policies)
+            )
+            table.add_row(name, *cells)
+        tables.append(table)
+    return tables
+
+
+def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:
+    """By policy, how many plans of a whole run had a cost that was not finite; without zeros."""
+    _, values = error_curves(rows, config, "invalid_plans")  # counted since the start
+    counts = values[:, -1].sum(axis=(0, 1)).astype(int)
+    return {name: int(n) for name, n in zip(config.policies, counts, strict=True) if n}
+
+
+def samples_ratio(
+    steps: np.ndarray, errors: np.ndarray, baseline: np.ndarray, at: int
+) -> np.ndarray:
+    """How many times fewer samples than the baseline's `at` reach the error it has then, `[S]`.
+
+    `errors` and `baseline` `[S, U]` at `steps` `[U]`. `at` over the first sample at which the error
+    is as low, seed by seed; 0 where it never is. Noise lets curves cross early, so that even a
+    baseline against itself may come out above 1.
+    """
+    target = baseline[:, np.searchsorted(steps, min(at, steps[-1]))][:, None]
+    reached = errors <= target
+    first = steps[np.argmax(reached, axis=1)]
+    return np.where(reached.any(axis=1), at / first, 0.0)
+
+
+def median_interval(values: np.ndarray) -> tuple[float, float, float]:
+    """`(median, low, high)`: two of the values, between which the population's median lies.
+
+    With a confidence of at least 95 % whatever the distribution, if there are six values or more:
+    the number of values below the median is binomial. With fewer it is all of them.
+    """
+    ordered, count = np.sort(values), len(values)
+    below = np.cumsum([math.comb(count, k) for k in range(count)]) / 2**count
+    drop = max((k + 1 for k in range(count // 2) if 2 * below[k] <= 0.05), default=0)
+    inner = ordered[drop - 1 : count - drop + 1] if drop else ordered
+    return float(np.median(values)), float(inner[0]), float(inner[-1])
