@@ -12,6 +12,7 @@ import tomllib
 import venv
 import zipfile
 from email.message import Message
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -184,7 +185,7 @@ def test_a_folder_called_train_is_not_the_project(tmp_path: Path, monkeypatch: p
         (tmp_path / name).mkdir()
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    monkeypatch.setattr(sys, "meta_path", sys.meta_path[-1:])  # no finder of an editable project
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])  # no finder of an editable project
     assert setup.project() is None
     for name in setup.PACKAGES:
         (tmp_path / name / "__init__.py").touch()

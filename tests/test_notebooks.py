@@ -19,6 +19,7 @@ STEPS = {"00_quickstart": 40_000, "02_durotaxis": 20_000, "03_allo": 40_000}
 """The budget of a notebook; every other one has 70,000."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs_from_a_clean_state(path, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXRL_NOTEBOOK_STEPS", str(STEPS.get(path.stem, 70_000)))

@@ -54,6 +54,7 @@ def test_the_stacked_search_is_breadth_first_search():
             assert expected == {(int(r), int(c)) for r, c in np.argwhere(answer)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cols", SIZES)
 def test_flood_fill_on_random_boards_of_every_size(cols):
     boards = [Board(rows, cols) for rows in SIZES]

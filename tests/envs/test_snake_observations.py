@@ -28,6 +28,7 @@ def test_the_names():
     assert set(OBSERVATIONS) == set(VIEWS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "cols", "count", "name"),
     [

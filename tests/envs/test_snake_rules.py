@@ -44,6 +44,7 @@ def test_the_two_sets_of_rules():
     assert (classic.starvation_base, classic.starvation_per_cell) == (80, 4)
 
 
+@pytest.mark.slow
 def test_random_games_under_classic_rules():
     env = Snake(10, 10, "planes")
     seen = duel(env, env.default_params, oracle.CLASSIC, at_random, num_steps=800)
@@ -130,6 +131,7 @@ def test_rules_can_be_mixed():
     assert seen["wins"] > 50
 
 
+@pytest.mark.slow
 def test_a_large_board():
     env = Snake(20, 17, "planes", "modern")
     rules = oracle.Rules(False, True, "terminate", max_steps=100_000)

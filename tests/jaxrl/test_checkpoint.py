@@ -201,7 +201,7 @@ def test_another_process_reads_it(tmp_path: Path):
         "state, _, step = restore(sys.argv[1], like)\n"
         "print(json.dumps([state['w'].tolist(), jax.random.key_data(state['key']).tolist(), step]))"
     )
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     process = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, str(tmp_path)],
         cwd=root,

@@ -164,6 +164,7 @@ def test_the_same_key_gives_the_same_bits():
     assert not np.array_equal(other.agent.walk.steps, state.agent.walk.steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbered", [True, False])
 def test_sampled_training_reaches_eigenvectors(numbered):
     """Of the pairs in the ring; by index, or from coordinates alone, of which none is known."""
@@ -218,6 +219,7 @@ def score_of(config: allo.Config, network: Any, state: allo.State) -> float:
     return similarity(allo.features(network, config, state), truth_of(config, state))
 
 
+@pytest.mark.slow
 def test_without_turns_the_order_is_stable_and_the_duals_are_exact():
     """After a permutation of the outputs, the same training sorts them again."""
     learner, run, end = eight_updates(PAPER)
@@ -234,6 +236,7 @@ def test_without_turns_the_order_is_stable_and_the_duals_are_exact():
     assert score(sorted_again.agent) > 0.99
 
 
+@pytest.mark.slow
 def test_graph_drawing_does_not_reach_them():
     """Its weights let features of large eigenvalues collapse, see the tabular case."""
     config = replace(PAPER, method="ggdo", barrier_step=0.0)
@@ -286,6 +289,7 @@ def test_one_trace_learns_in_two_mazes_as_their_own_agents_do():
     np.testing.assert_allclose(nearest.law.graph[off_diagonal], expected[off_diagonal], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_three_seeds_at_once_as_one_by_one():
     """Each has its own maze, too, and its own experience."""
     learners = [training(SMALL, MAZES[seed % 2], (16,), 20, 10) for seed in range(3)]

@@ -65,6 +65,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_values_are_the_closed_forms(case: Case):
     env, network, discount = case.env, case.network, 0.9

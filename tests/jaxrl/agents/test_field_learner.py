@@ -263,6 +263,7 @@ EDGES = jnp.full(2, -0.8), jnp.full(2, 0.8)
 score = lambda found: np.sqrt(np.mean(found.error**2 / found.variance[..., None]))
 
 
+@pytest.mark.slow
 def test_with_next_to_no_noise_a_filter_learns_as_if_the_state_were_seen():
     """And a field is as well known as it is said to be."""
     filtered, exact = outcome("filtered", 1e-8), outcome("exact", 1e-8)
@@ -309,6 +310,7 @@ def after(policy: str, steps: int, seed: jax.Array) -> loop.TrainState:
     return jax.vmap(experiment)(seed)
 
 
+@pytest.mark.slow
 def test_looking_for_what_is_not_known_finds_the_field_sooner():
     """Than random inputs, in each of six seeds; errors are relative to the field within ±2."""
     axis = jnp.linspace(-2, 2, 25)

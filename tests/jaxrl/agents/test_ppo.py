@@ -70,6 +70,7 @@ def test_continuous_actions_find_their_targets(key):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
 def test_cartpole_is_solved_by_most_seeds():
     env, params = gymnax.make("CartPole-v1")

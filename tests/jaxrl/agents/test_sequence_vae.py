@@ -291,6 +291,7 @@ def one_by_one() -> OneByOne:
     return OneByOne(state, env, states, keys)
 
 
+@pytest.mark.slow
 def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
     """Counting anew after the fourth step."""
     end, alone = jax.jit(after)(6, jax.random.key(1)), one_by_one()
@@ -333,6 +334,7 @@ def test_updates_are_those_of_one_adam_that_goes_on():
     assert moved.max() > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
 def test_a_linear_world_is_learned():
     """Forecasts five steps ahead, with inputs that are held, of an episode in NumPy.

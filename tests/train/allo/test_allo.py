@@ -200,11 +200,12 @@ def test_presets_of_the_paper_hold_its_numbers():
 
 
 TINY = (
-    "--env.transitions=500 --network.hidden 8 --agent.num-features=3 --agent.batch-size=32 "
-    "--agent.steps-per-update=5 --env.walk-steps=10"
+    "--env.transitions=500 --network.hidden 8 --agent.num-features=3 --agent.steps-per-update=5 "
+    "--env.walk-steps=10"
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "regions"),
     [
@@ -215,7 +216,9 @@ TINY = (
 )
 def test_a_few_steps_of_other_learners_are_finite(flags, regions, tmp_path):
     (tmp_path / "blocks.txt").write_text(BLOCKS)
-    config = configured(f"{flags} {TINY}".replace("FILE", str(tmp_path / "blocks.txt")))
+    config = configured(
+        f"{flags} {TINY} --agent.batch-size=32".replace("FILE", str(tmp_path / "blocks.txt"))
+    )
     training = make_training(config)
     state = jax.jit(training.init)(jax.random.key(0))
     first, update = state.agent.learner.params, jax.jit(training.update)

@@ -62,6 +62,7 @@ def test_a_run_leaves_record_score_and_pictures(finished: Path):
         assert (finished / name).stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_a_policy_is_filmed_and_evaluated_without_its_run(
     finished: Path, tmp_path: Path, monkeypatch, capsys
 ):

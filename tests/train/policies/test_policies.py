@@ -170,6 +170,7 @@ def begin(directory: Path, policy: Path | str, preset: str, flags: str = "") -> 
     return command.main(PROGRAM, words)
 
 
+@pytest.mark.slow
 def test_a_run_begins_with_a_policy_and_goes_on_without_it(either, tmp_path):
     run, path = either
     copy = tmp_path / "lent.safetensors"

@@ -63,6 +63,7 @@ def test_a_run_leaves_record_score_curve_and_film(finished):
         assert film.n_frames > 1  # pyright: ignore
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_evaluated_and_drawn_again(finished):
     directory, _ = finished
     (directory / "best_game.gif").unlink()

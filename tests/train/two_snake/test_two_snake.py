@@ -131,6 +131,7 @@ def test_a_tournament_is_played_by_command(finished: Path, capsys):
     assert "--games is 0; expected at least 1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_policy_is_filmed_and_plays_the_tournament_without_its_run(
     finished: Path, tmp_path: Path, monkeypatch, capsys
 ):
@@ -227,6 +228,7 @@ class Hungry:
         return Categorical(params * wish + 0.1 * obs[10:13] - 100.0 * danger), jnp.zeros(())
 
 
+@pytest.mark.slow
 def test_a_copy_against_itself_wins_as_often_from_both_sides(monkeypatch):
     """And a better player wins, whichever of the two networks it is; all under both rules."""
     monkeypatch.setattr(tournament, "make_network", lambda config: Hungry())

@@ -107,6 +107,7 @@ def test_windows_are_stretches_with_the_input_before_each_observation():
     assert set(y[:, 0]) == {*range(25), *range(30, 55)}  # every start there is, and no other
 
 
+@pytest.mark.slow
 def test_a_fit_foretells_what_it_has_not_seen(tmp_path):
     """Against the mean, whose R² is 0; the picture is drawn and the score written."""
     y, u = turning(2 * STEPS, 0.1)

@@ -166,6 +166,7 @@ def test_policies_are_what_they_are_called():
     assert shown("myopic").kind == "myopic"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
     """With its first policy, which plans, or with one that is traced sooner."""
