@@ -43,7 +43,10 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
 def command(function: Callable[[], object]) -> int:
     """Calls `function`; turns what a user can mend into one line on stderr and an exit code."""
     try:
-        function()
+        try:
+            function()
+        finally:
+            sys.stdout.flush()  # now, while somebody can answer for a reader that has gone
     except RunError as error:
         print(error, file=sys.stderr)
         return error.exit_code
