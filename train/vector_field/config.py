@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from envs.vector_field import VectorField
-from envs.vector_field.env import FIELDS
+from envs.vector_field.env import DIMS, FIELDS
 from jaxrl import checks
 from jaxrl.agents import field_learner, sequence_vae
 from jaxrl.dynamics import rbf, stimulation
@@ -137,6 +137,11 @@ PRESETS = {
 
 def check(config: Config) -> None:
     """Refuses, in one line, what would only show after compilation."""
+    if config.learner != "sequence_vae" and config.bayesian.grid.dims != DIMS:
+        raise ValueError(
+            f"bayesian.grid.dims is {config.bayesian.grid.dims}, expected {DIMS}, the dimensions of "
+            "the state"
+        )
     for name in config.env.fields:
         if name not in FIELDS:
             raise ValueError(f"field {name!r} is unknown; expected some of {', '.join(FIELDS)}")
