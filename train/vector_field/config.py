@@ -138,10 +138,8 @@ PRESETS = {
 def check(config: Config) -> None:
     """Refuses, in one line, what would only show after compilation."""
     if config.learner != "sequence_vae" and config.bayesian.grid.dims != DIMS:
-        raise ValueError(
-            f"bayesian.grid.dims is {config.bayesian.grid.dims}, expected {DIMS}, the dimensions of "
-            "the state"
-        )
+        dims = config.bayesian.grid.dims
+        raise ValueError(f"bayesian.grid.dims is {dims}, expected {DIMS}, those of the state")
     for name in config.env.fields:
         if name not in FIELDS:
             raise ValueError(f"field {name!r} is unknown; expected some of {', '.join(FIELDS)}")
