@@ -118,18 +118,25 @@ def small(config: Any) -> Any:
     return config
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+def asked_for(description: str | None) -> Iterator[tuple[Program, str]]:
+    """Each program and preset that the command line names; all of them where it names none."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("programs", nargs="*", default=list(PROGRAMS))
     parser.add_argument("--presets", nargs="*", help="default: all")
     options = parser.parse_args()
-    found = 0
     for name in options.programs:
         program = find(name, "the command line")
         for preset in options.presets or program.presets:
-            idle = idle_fields(program, preset)
-            found += len(idle)
-            print(f"{name} {preset}: {', '.join(idle) or 'every flag does something'}", flush=True)
+            yield program, preset
+
+
+def main() -> int:
+    found = 0
+    for program, preset in asked_for(__doc__):
+        idle = idle_fields(program, preset)
+        found += len(idle)
+        told = ", ".join(idle) or "every flag does something"
+        print(f"{program.name} {preset}: {told}", flush=True)
     return int(found > 0)
 
 

@@ -3,19 +3,18 @@
 python -m tests.bench.traced_numbers [PROGRAM ...] [--presets PRESET ...]
 
 Replaces one float after another by a tracer through `Program.training`, `init` and `update`, and
-prints those that fail but for the ones that a program declares static, with its reasons. Exits
-with 1 if there are any.
+prints those that fail, but for the ones that a program declares static. Exits with 1 if there are
+any.
 """
 
-import argparse
 import sys
 from typing import Any
 
 import jax
 
-from tests.bench.flags import PROGRAMS, small
+from tests.bench.flags import asked_for, small
 from train.host.config import numbers, with_field
-from train.host.program import Program, find
+from train.host.program import Program
 
 
 def traces(program: Program, config: Any, name: str) -> bool:
@@ -33,22 +32,16 @@ def traces(program: Program, config: Any, name: str) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("programs", nargs="*", default=list(PROGRAMS))
-    parser.add_argument("--presets", nargs="*", help="default: all")
-    options = parser.parse_args()
     failed = 0
-    for name in options.programs:
-        program = find(name, "the command line")
-        for preset in options.presets or program.presets:
-            config = small(program.presets[preset])
-            names = [field for field in numbers(config) if field not in program.static]
-            fixed = [field for field in names if not traces(program, config, field)]
-            failed += len(fixed)
-            told = f"{len(names) - len(fixed)} of {len(names)} may be traced"
-            print(f"{name} {preset}: {told}{': not ' * bool(fixed)}{', '.join(fixed)}", flush=True)
-        for field, reason in program.static.items():
-            print(f"{name}: {field} is static: {reason}")
+    for program, preset in asked_for(__doc__):
+        config = small(program.presets[preset])
+        names = [field for field in numbers(config) if field not in program.static]
+        fixed = [field for field in names if not traces(program, config, field)]
+        failed += len(fixed)
+        told = f"{len(names) - len(fixed)} of {len(names)} may be traced"
+        beside = f", {', '.join(program.static)} static" if program.static else ""
+        not_traced = f"; not {', '.join(fixed)}" if fixed else ""
+        print(f"{program.name} {preset}: {told}{beside}{not_traced}", flush=True)
     return int(failed > 0)
 
 

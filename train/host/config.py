@@ -68,6 +68,11 @@ def differences(saved: Any, current: Any, ignored: Collection[str] = ()) -> list
 _ABSENT = object()
 
 
+def names_below(config: Any, prefix: str) -> list[str]:
+    """The dotted names, after `prefix`, of all fields of a configuration, nested ones included."""
+    return list(_flat(plain(config), prefix))
+
+
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
     """`{dotted name: value}` of nested dicts."""
     if not isinstance(value, dict):

@@ -1,32 +1,30 @@
 """Flags of `python -m train.vector_field` that have no effect beside the others."""
 
-from dataclasses import fields, is_dataclass
-from typing import Any
-
+from train.host.config import names_below
 from train.vector_field.config import Config, policy
 
 
 def idle(config: Config) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
     if config.data:
-        names = all_fields(config.bayesian, "bayesian.")
-        names += all_fields(config.vae.policy, "vae.policy.")
+        names = names_below(config.bayesian, "bayesian")
+        names += names_below(config.vae.policy, "vae.policy")
         why = "--data fits a sequence VAE and stimulates nothing"
         return dict.fromkeys((*names, "policies", "noise_is_known", "box"), why)
     found = dict.fromkeys(("batch_size", "validation_share"), "it needs --data")
     if config.learner == "sequence_vae":
-        found |= dict.fromkeys(all_fields(config.bayesian, "bayesian."), "it needs another learner")
+        found |= dict.fromkeys(names_below(config.bayesian, "bayesian"), "it needs another learner")
         found["noise_is_known"] = "it needs another learner"
         found |= idle_in_policy(config, "vae.policy.")
     else:
-        others = [*all_fields(config.model, "model."), *all_fields(config.vae, "vae.")]
+        others = [*names_below(config.model, "model"), *names_below(config.vae, "vae")]
         found |= dict.fromkeys(others, "it needs learner sequence_vae")
         found |= idle_in_policy(config, "bayesian.policy.")
         if config.noise_is_known:
             names = ("bayesian.process_noise", "bayesian.noise_strength")
             found |= dict.fromkeys(names, "noise_is_known")
         if config.learner == "family":
-            names = all_fields(config.bayesian.grid, "bayesian.grid.")
+            names = names_below(config.bayesian.grid, "bayesian.grid")
             found |= dict.fromkeys(names, "a family of fields has no grid")
         if config.bayesian.belief == "exact":
             found["bayesian.first_variance"] = "the first state is observed"
@@ -48,15 +46,6 @@ def idle_in_policy(config: Config, where: str) -> dict[str, str]:
         found[f"{where}action_cost"] = "no policy is myopic or plans"
     if "planned" not in kinds:
         names = ("propagate", "every", "replan_steps")
-        planner = all_fields(config.bayesian.policy.planner, "planner.")
+        planner = names_below(config.bayesian.policy.planner, "planner")
         found |= {f"{where}{name}": "no policy plans" for name in (*names, *planner)}
-    return found
-
-
-def all_fields(config: Any, prefix: str) -> list[str]:
-    """The dotted names of all fields, nested ones included."""
-    found = []
-    for each in fields(config):
-        value, name = getattr(config, each.name), f"{prefix}{each.name}"
-        found += all_fields(value, f"{name}.") if is_dataclass(value) else [name]
     return found
