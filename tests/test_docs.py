@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import tables
+from tests.bench.tables import __main__ as tables
+from tests.bench.tables import pages
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -34,14 +35,14 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_tables_agree_with_the_measurements():
-    differing = [str(page.relative_to(ROOT)) for page in tables.differing()]
+    differing = [str(page.relative_to(ROOT)) for page in pages.differing()]
     assert not differing, "write them anew: python -m tests.bench.tables"
 
 
 def test_every_table_stands_on_a_page_and_every_mark_is_closed():
-    text = "".join(page.read_text() for page in tables.pages())
-    placed = [name for _, name, _, _ in tables.MARKED.findall(text)]
-    assert sorted(placed) == sorted(tables.TABLES)
+    text = "".join(page.read_text() for page in pages.marked())
+    placed = [name for _, name, _, _ in pages.MARKED.findall(text)]
+    assert sorted(placed) == sorted(pages.TABLES)
     assert text.count("<!-- table: ") == text.count("<!-- end -->") == len(placed)
 
 
@@ -49,8 +50,8 @@ def test_check_reports_a_page_that_differs(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "docs").mkdir()
     page = tmp_path / "docs" / "page.md"
     page.write_text("before\n<!-- table: some -->\nold\n<!-- end -->\nafter\n")
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
-    monkeypatch.setattr(tables, "TABLES", {"some": lambda: "| new |"})
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "TABLES", {"some": lambda: "| new |"})
     assert tables.main(["--check"]) == 1
     assert "old" in page.read_text()
     assert tables.main([]) == 0
@@ -88,10 +89,10 @@ def test_every_package_of_the_library_is_in_the_reference():
     placed = "".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
     folders = {path.parent for path in (ROOT / "jaxrl").rglob("*.py")}
     missing = [folder.name for folder in folders if f"modules_{folder.name} -->" not in placed]
-    assert not missing, "give them a page in docs/api, and a table in tests/bench/tables.py"
+    assert not missing, "give them a page in docs/api, and a table in tests/bench/tables/"
 
 
 def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text()
-    pages = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
-    assert not [page for page in pages if f" {page}\n" not in navigation]
+    names = [str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")]
+    assert not [page for page in names if f" {page}\n" not in navigation]

@@ -1,0 +1,96 @@
+"""The tables of ALLO: accuracy with exact and sampled expectations, speed."""
+
+import re
+import statistics
+
+import numpy as np
+
+from tests.bench.allo_accuracy import OWN, STANDARD
+from tests.bench.tables.markdown import around, latest, records, table
+
+PAPER = {  # mean |cos| over 60 seeds, from coordinates; Gomez, Bowling & Machado (2024), table 1
+    "GridMaze-7": 0.9996,
+    "GridMaze-9": 0.9989,
+    "GridMaze-17": 0.9994,
+    "GridRoom-1": 0.9912,
+    "GridRoom-4": 0.9965,
+    "GridRoomSym-4": 0.8411,
+    "GridRoom-16": 0.9990,
+}
+
+
+def accuracy() -> str:
+    chosen = latest(
+        (r for r in records("allo_accuracy") if r["preset"] == "allo"), "transitions", "maze"
+    )
+    rows, used = [], []
+    for transitions in (3_000_000, 1_000_000):
+        for maze in (*STANDARD, *OWN):
+            if (record := chosen.get((transitions, maze))) is None:
+                continue
+            used.append(record)
+            of = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}
+            rows.append(
+                (
+                    f"{maze} ({record['states']})",
+                    f"{transitions / 1e6:g} M",
+                    around(of["similarity"]),
+                    f"{of['ceiling'].mean():.4f}",
+                    f"{np.max(of['ceiling'] - of['similarity']):.4f}",
+                    f"{of['near_similarity'].mean():.4f}",
+                    f"{np.sum(of['eigenvalues_within'] == 11)} of {record['seeds']}",
+                    f"{record['gradient_steps']:,}",
+                    f"{PAPER[maze]:.4f}"[1:] if maze in PAPER else "",
+                )
+            )
+    head = (
+        "maze (states) | transitions | similarity (95 % interval) | ceiling | largest gap "
+        "| near ties as one | seeds with all λ right | steps at most | paper"
+    )
+    return table(head, rows, used)
+
+
+def sampled() -> str:
+    chosen = latest((r for r in records("allo_accuracy") if r["preset"] == "sampled"), "maze")
+    rows = []
+    for maze, record in chosen.items():
+        of = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}
+        right = sorted({f"{x:.0f}" for x in of["eigenvalues_within"]})
+        rows.append(
+            (
+                maze,
+                around(of["similarity"]),
+                f"{of['ceiling'].mean():.4f}",
+                f"{of['near_similarity'].mean():.4f}",
+                f"{of['near_ceiling'].mean():.4f}",
+                " to ".join(right),
+            )
+        )
+    head = (
+        "maze | similarity (95 % interval) | ceiling | near ties as one | its ceiling "
+        "| λ right, of 11"
+    )
+    return table(head, rows, chosen.values())
+
+
+def speed() -> str:
+    record = records("allo_speed")[-1]
+    rows = []
+    for row in record["rows"]:
+        seconds = row["seconds"]
+        median = statistics.median(seconds)
+        seeds = int(found[1]) if (found := re.search(r", (\d+) seeds$", row["name"])) else 1
+        rows.append(
+            (
+                row["name"],
+                f"{1e3 * median:.2f}",
+                f"{1e3 * min(seconds):.2f} to {1e3 * max(seconds):.2f}",
+                f"{seeds / median:,.0f}",
+                f"{row['share_of_limit']:.0%}" if row["share_of_limit"] else "",
+            )
+        )
+    head = (
+        "GridRoom-4 | ms a gradient step, median | least to most | gradient steps/s, all seeds "
+        "| of the matrix-product limit"
+    )
+    return table(head, rows, [record])

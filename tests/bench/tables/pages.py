@@ -1,0 +1,58 @@
+"""The pages of the documentation, and the tables that belong between their marks."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench.tables import allo, durotaxis, modules, snake, vector_field
+
+ROOT = Path(__file__).resolve().parents[3]
+MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+TABLES: dict[str, Callable[[], str]] = {
+    "allo_accuracy": allo.accuracy,
+    "allo_sampled": allo.sampled,
+    "allo_speed": allo.speed,
+    "durotaxis_learning": durotaxis.learning,
+    "durotaxis_speed": durotaxis.speed,
+    "durotaxis_training_speed": durotaxis.training_speed,
+    "modules_agents": lambda: modules.of_folder("jaxrl/agents"),
+    "modules_dynamics": lambda: modules.of_folder("jaxrl/dynamics"),
+    "modules_envs": lambda: modules.of_folder("envs", inner=True),
+    "modules_host": lambda: modules.of_folder("train/host"),
+    "modules_jaxrl": lambda: modules.of_folder("jaxrl"),
+    "modules_networks": lambda: modules.of_folder("jaxrl/networks"),
+    "modules_programs": lambda: modules.shown(f"train.{name}.config" for name in modules.PROGRAMS),
+    "modules_spectral": lambda: modules.of_folder("jaxrl/spectral"),
+    "snake_scores_episodes": lambda: snake.scores_of("episodes"),
+    "snake_scores_steps": lambda: snake.scores_of("steps"),
+    "snake_scores_summary": snake.scores_summary,
+    "snake_speed": snake.speed,
+    "snake_speed_ratios": snake.speed_ratios,
+    "snake_training_speed": snake.training_speed,
+    "vector_field_authority": vector_field.authority,
+    "vector_field_filtered": vector_field.filtered,
+    "vector_field_ratios": vector_field.ratios,
+    "vector_field_seen": vector_field.seen,
+    "vector_field_speed": vector_field.speed,
+    "vector_field_vae": vector_field.vae,
+}
+
+
+def marked() -> list[Path]:
+    """Every page that may hold tables."""
+    return sorted((ROOT / "docs").rglob("*.md"))
+
+
+def filled(text: str) -> str:
+    """A page with all its tables up to date. Raises KeyError for an unknown table."""
+
+    def fill(found: re.Match[str]) -> str:
+        return f"{found[1]}\n{TABLES[found[2]]()}\n\n{found[4]}"
+
+    return MARKED.sub(fill, text)
+
+
+def differing() -> dict[Path, str]:
+    """Pages that differ from the measurements, and what they should be."""
+    texts = {path: path.read_text() for path in marked()}
+    return {path: new for path, text in texts.items() if (new := filled(text)) != text}

@@ -1,0 +1,120 @@
+"""The tables of active dynamics: errors for each policy, ratios of samples, speed."""
+
+import statistics
+from collections.abc import Iterable
+
+from tests.bench.tables.markdown import Record, coarse, latest, records, table
+
+FIELDS = ("limit_cycle", "double_limit_cycle", "multi_attractor")
+POLICIES = ("d_optimal", "myopic", "bang50", "hold20", "random")
+
+
+def cases() -> dict[str, Record]:
+    """The latest measurement of each case of the vector fields."""
+    return latest(records("vector_field_learning"), "case")
+
+
+def scores_of(record: Record) -> dict[tuple[str, str], Record]:
+    """By field and policy."""
+    return {(x["field"], x["policy"]): x for x in record["scores"]}
+
+
+def seen() -> str:
+    record = cases()["seen"]
+    scores, rows = scores_of(record), []
+    for field in FIELDS:
+        for policy in POLICIES:
+            score = scores[field, policy]
+            measures = ("error@500", "error@2000", "error@5000", "reachable_error@5000")
+            rows.append(
+                (
+                    field.replace("_", " "),
+                    f"`{policy}`",
+                    *(f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in measures),
+                    f"{100 * score['coverage@5000'][0]:.0f} %",
+                )
+            )
+    head = (
+        "field | policy | error at 500 | at 2,000 | at 5,000 samples | within reach at 5,000 "
+        "| visited"
+    )
+    return table(head, rows, [record])
+
+
+def ratios() -> str:
+    record = cases()["seen"]
+    ratios = {(x["field"], x["policy"], x["baseline"]): x for x in record["ratios"]}
+    scores, rows = scores_of(record), []
+    for field in FIELDS:
+        for policy in ("d_optimal", "myopic"):
+            cells = []
+            for baseline in ("random", "hold20", "bang50"):
+                mean, margin = scores[field, baseline]["error@2000"]
+                if mean + margin >= 1:  # as good as to know nothing: there is nothing to reach
+                    cells.append(f"`{baseline}` learns nothing")
+                    continue
+                x = ratios[field, policy, baseline]
+                cells.append(f"{x['ratio']:.1f} ({x['low']:.1f} to {x['high']:.1f})")
+            rows.append((field.replace("_", " "), f"`{policy}`", *cells))
+    head = "field | policy | than `random` | than `hold20` | than `bang50`"
+    return table(head, rows, [record])
+
+
+def errors_at_2000(names: Iterable[str], policies: Iterable[str]) -> str:
+    """The error after 2,000 samples on each of a case's fields, for each policy."""
+    found, rows = cases(), []
+    chosen = [found[name] for name in names]
+    for record in chosen:
+        scores = scores_of(record)
+        fields = [field for field in FIELDS if (field, "d_optimal") in scores]
+        of = lambda policy, scores=scores, fields=fields: ", ".join(
+            f"{scores[field, policy]['error@2000'][0]:.3f}" for field in fields
+        )
+        rows.append((f"`{record['case']}`", *map(of, policies)))
+    return table(f"case | {' | '.join(f'`{x}`' for x in policies)}", rows, chosen)
+
+
+def filtered() -> str:
+    names = ("filtered", "filtered, noise 0.1", "filtered, noise 1")
+    names = (*names, "filtered, unknown process noise", "spikes")
+    return errors_at_2000(names, POLICIES[:3])
+
+
+def authority() -> str:
+    names = ("authority 0.3", "seen", "authority 2", "process noise 0.1", "unknown process noise")
+    return errors_at_2000(names, POLICIES)
+
+
+def vae() -> str:
+    record = cases()["sequence_vae"]
+    scores, rows = scores_of(record), []
+    for policy in POLICIES:
+        score = scores["limit_cycle", policy]
+        at = (f"error@{steps}" for steps in (2_000, 5_000, 10_000))
+        errors = (f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in at)
+        rows.append((f"`{policy}`", *errors, f"{record['r2_10'][policy][0]:.3f}"))
+    head = "policy | error at 2,000 | at 5,000 | at 10,000 | R² of the channels 10 steps ahead"
+    return table(head, rows, [record])
+
+
+def speed() -> str:
+    record = records("vector_field_speed")[-1]
+    median = {
+        (row["name"], row["experiments"]): statistics.median(row["steps_per_second"])
+        for row in record["rows"]
+    }
+    words = {
+        "state seen": "the state observed, 15 × 15 centres",
+        "filtered": "the state filtered from 20 channels",
+        "sequence VAE": "sequence VAE, a gradient step each, 25 × 25 centres",
+    }
+    shown = (("random", 1), ("random", 20), ("myopic", 1), ("d_optimal", 1), ("d_optimal", 20))
+    rows = [
+        (
+            words[kind],
+            *(f"{coarse(median[f'{kind}, {policy}', number]):,.0f}" for policy, number in shown),
+        )
+        for kind in words
+    ]
+    head = " | random, one | random, 20 side by side | myopic, one | d_optimal, one | d_optimal, 20"
+    return table(head, rows, [record])
