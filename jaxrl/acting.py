@@ -16,7 +16,7 @@ class EpisodeTotals(NamedTuple):
 
 
 class World(NamedTuple):
-    """N environments in the middle of their episodes, and what an agent remembers of each."""
+    """N environments in the middle of their episodes, and the agent's memory for each."""
 
     obs: PyTree  # [N, ...] what each environment shows now
     env: PyTree  # [N, ...]
@@ -39,9 +39,10 @@ def reset(
 def step(
     env: Environment, env_params: PyTree, agent: Agent, agent_state: PyTree, world: World
 ) -> tuple[World, tuple[Transition, dict[str, jax.Array]]]:
-    """One step of all N environments, and what the episodes that end with it amount to.
+    """One step of all N environments: the world after it, the transitions and episode totals.
 
-    Where an episode ended, the world after it has fresh memory and sums of 0.
+    The totals (return, length, outcome) are those of a whole episode where one ended with this
+    step; there the world after it has fresh memory and sums of 0.
     """
     num_envs = world.episode.length.shape[0]
     key, act_key, env_key = jax.random.split(world.key, 3)

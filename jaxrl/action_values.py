@@ -9,6 +9,8 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from jaxrl.linalg import matmul
+
 
 def value_of_action(q: jax.Array, action: jax.Array) -> jax.Array:
     """Q(s, a): `[..., A], [...] -> [...]`. A sum, whose gradient needs no scatter."""
@@ -41,7 +43,7 @@ def support(low: float | jax.Array, high: float | jax.Array, atoms: int) -> jax.
 
 def expectation(logits: jax.Array, support: jax.Array) -> jax.Array:
     """Q(s, a) = Σₖ pₖ zₖ: logits `[..., A, K]` and support `[K]` to `[..., A]`."""
-    return jnp.dot(jax.nn.softmax(logits), support, precision=jax.lax.Precision.HIGHEST)
+    return matmul(jax.nn.softmax(logits), support)
 
 
 def project(
@@ -87,14 +89,3 @@ def huber_loss(error: jax.Array, delta: float | jax.Array) -> jax.Array:
     """
     clipped = jnp.clip(error, -delta, delta)
     return clipped * (error - clipped / 2)
-
-
-def linear(
-    start: float | jax.Array,
-    end: float | jax.Array,
-    done: jax.Array,
-    total: float | jax.Array,
-) -> jax.Array:
-    """From `start` to `end` in a straight line while `done` goes from 0 to `total`, then `end`."""
-    progress = jnp.minimum(done / jnp.maximum(total, 1), 1.0)
-    return start + progress * (end - start)

@@ -2,11 +2,11 @@
 
 `DIRECTORY/0000000120/` is the checkpoint of step 120: `state/`, written by orbax, and
 `record.json`, which holds the caller's `meta`, the shape and dtype of every leaf, and size and
-CRC-32 of every file. orbax itself checks no sums, so damaged numbers would load as if nothing had
-happened; and half a file makes it print pages. So each file is compared with the record first.
+CRC-32 of every file. orbax itself verifies no checksums: damaged numbers would load silently, and a
+truncated file makes it print pages. So each file is compared with the record first.
 
 A checkpoint is written under a hidden name and renamed when all of it is on the disk; older ones
-are deleted after that. Whatever the moment of a crash, the newest whole checkpoint survives it.
+are deleted after that. So the newest complete checkpoint survives a crash at any moment.
 """
 
 import contextlib
@@ -32,14 +32,14 @@ class CheckpointError(Exception):
 
 
 class _Damaged(Exception):
-    """The checkpoint is not what was written; the message says what is wrong."""
+    """The checkpoint differs from what was saved; the message says how."""
 
 
 def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int = 2) -> Path:
     """Writes `state` (arrays, typed keys included) and `meta` (plain JSON) as step `step`.
 
-    Afterwards the newest `keep` checkpoints up to this step are left. Later ones are deleted too:
-    whoever saves an earlier step has gone back behind them.
+    Keeps the newest `keep` checkpoints up to this step. Later ones are deleted too: a run that
+    saves an earlier step was resumed from before them.
     """
     directory = Path(directory).resolve()
     directory.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
     }
     (partial / "record.json").write_text(_sealed(record))
     _flush_to_disk(partial)
-    if target.exists():  # damaged, or of a history that was given up
+    if target.exists():  # damaged, or from before an older checkpoint was resumed
         target.rename(target.with_name(f".{target.name}.replaced"))
     partial.rename(target)
     _flush_folder(directory)
@@ -73,7 +73,7 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
 
 
 def steps(directory: str | Path) -> list[int]:
-    """The steps saved in `directory`, ascending; whether they can be read shows on restoring."""
+    """The steps saved in `directory`, ascending; `restore` finds out whether they can be read."""
     directory = Path(directory)
     if not directory.is_dir():
         return []
@@ -83,11 +83,11 @@ def steps(directory: str | Path) -> list[int]:
 def restore(
     directory: str | Path, like: PyTree, step: int | None = None
 ) -> tuple[PyTree, dict[str, Any], int]:
-    """`(state, meta, step)` of the newest checkpoint that is whole, or of `step`.
+    """`(state, meta, step)` of the newest complete checkpoint, or of `step`.
 
-    `like` has the tree, shapes, dtypes and, where its leaves have one, the sharding that is
-    expected: a state or what `jax.eval_shape` says of it. Damaged checkpoints are passed over
-    with a warning; one that holds another state is an error.
+    `like` has the expected tree, shapes, dtypes and, where its leaves have one, sharding: a state,
+    or the result of `jax.eval_shape`. Damaged checkpoints are skipped with a warning; one that
+    holds another state is an error.
     """
     directory = Path(directory).resolve()
     wanted = steps(directory) if step is None else [step]
@@ -102,12 +102,12 @@ def restore(
             return _load(path, record["keys"], like), record["meta"], candidate
         except _Damaged as error:
             reason = f"{path.name}: {error}"
-            _log.warning("checkpoint %s is passed over: %s", path, error)
+            _log.warning("checkpoint %s is skipped: %s", path, error)
     raise CheckpointError(f"no checkpoint in {directory} can be read ({reason})")
 
 
 def read_meta(directory: str | Path, step: int | None = None) -> dict[str, Any]:
-    """The `meta` of the newest whole checkpoint, or of `step`, without its state."""
+    """The `meta` of the newest complete checkpoint, or of `step`, without its state."""
     directory = Path(directory).resolve()
     for candidate in reversed(steps(directory) if step is None else [step]):
         with contextlib.suppress(_Damaged):
@@ -141,18 +141,23 @@ def _describe(x) -> str:
 def _refuse_other_state(path: Path, saved: dict[str, str], like: PyTree) -> None:
     """Raises, naming what differs, unless the checkpoint has the leaves of `like`."""
     expected = {name: _describe(x) for name, x in _leaves(like).items()}
+    if differences := mismatch(saved, expected):
+        raise CheckpointError(f"{path} holds another state: {differences}")
+
+
+def mismatch(found: dict[str, Any], expected: dict[str, Any]) -> str:
+    """In one line, the first three names whose values differ and how many more; empty: none do."""
     differences = [
-        f"{name or 'state'} is {saved.get(name, 'missing')}, expected {expected.get(name, 'none')}"
-        for name in sorted(saved.keys() | expected.keys())
-        if saved.get(name) != expected.get(name)
+        f"{name or 'state'} is {found.get(name, 'missing')}, expected {expected.get(name, 'none')}"
+        for name in sorted(found.keys() | expected.keys())
+        if found.get(name) != expected.get(name)
     ]
-    if differences:
-        more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
-        raise CheckpointError(f"{path} holds another state: {'; '.join(differences[:3])}{more}")
+    more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
+    return "; ".join(differences[:3]) + more
 
 
 def _load(path: Path, key_impls: dict[str, str], like: PyTree) -> PyTree:
-    """The state of a checkpoint that was verified to fit."""
+    """The state of a checkpoint that has the leaves of `like`."""
     here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     leaves = _leaves(like)
     targets = {}
@@ -171,7 +176,7 @@ def _load(path: Path, key_impls: dict[str, str], like: PyTree) -> PyTree:
 
 
 def _orbax_save(path: Path, arrays: dict[str, jax.Array]) -> None:
-    import orbax.checkpoint as ocp  # a quarter of a second, for those who save
+    import orbax.checkpoint as ocp  # imported here, since it takes 0.25 s
 
     with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
         checkpointer.save(path, args=ocp.args.StandardSave(arrays))
@@ -191,7 +196,7 @@ def _sealed(record: dict) -> str:
 
 
 def _verified(path: Path) -> dict[str, Any]:
-    """The record of a checkpoint all of whose files are as they were written."""
+    """The record of a checkpoint, after verifying that all its files are as they were saved."""
     try:
         sealed = json.loads((path / "record.json").read_bytes())
         record = sealed["record"]
@@ -199,7 +204,7 @@ def _verified(path: Path) -> dict[str, Any]:
         if sealed["crc32"] != zlib.crc32(text.encode()):
             raise _Damaged("record.json was altered")
     except FileNotFoundError:
-        raise _Damaged("record.json is missing: it was not written to its end") from None
+        raise _Damaged("record.json is missing: the save was not completed") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _Damaged(f"record.json cannot be read ({error})") from None
     if record["format"] != FORMAT:
@@ -212,7 +217,7 @@ def _verified(path: Path) -> dict[str, Any]:
         if name not in found:
             raise _Damaged(f"state/{name} is missing")
         if found[name] != [size, checksum]:
-            raise _Damaged(f"state/{name} has {found[name][0]} bytes of {size} or other ones")
+            raise _Damaged(f"state/{name} has {found[name][0]} bytes of {size}, or other content")
     return record
 
 
@@ -229,7 +234,7 @@ def _checksums(folder: Path) -> dict[str, list[int]]:
 
 
 def _flush_to_disk(folder: Path) -> None:
-    """Waits until every file and folder below `folder` would survive a power cut."""
+    """Waits until every file and folder below `folder` is on the disk, safe from a power cut."""
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:

@@ -27,9 +27,9 @@ def number(
 
 
 def may_be_positive(value: Any) -> bool:
-    """Whether a number is above 0, or traced, so that nobody knows yet.
+    """Whether a number is above 0, or traced and so unknown.
 
-    Decides what a program must have room for; what is traced may turn out to be 0.
+    Decides what a program must allocate; a traced number may turn out to be 0.
     """
     return not isinstance(value, int | float) or value > 0
 

@@ -79,7 +79,7 @@ def masked(logits: jax.Array, allowed: jax.Array) -> Categorical:
     """A Categorical over the allowed actions only; `logits` and `allowed` are `[..., A]`.
 
     Where nothing is allowed, as in the padding of a batch of graphs, everything is: the caller
-    has to ignore such a row anyway, and nan would spread from it through every gradient.
+    has to ignore such a row anyway, and its nan would reach every gradient.
     """
     chex.assert_equal_shape([logits, allowed])
     chex.assert_type(allowed, bool)
@@ -152,11 +152,11 @@ class Normal:
 class Squashed:
     """A Normal `raw`, squashed into the box: action = low + (high - low) (1 + tanh raw) / 2.
 
-    Haarnoja et al. (2018), appendix C. A learner may work on either side of the squash: on
-    actions with the methods all distributions share, or on raw samples with those of the field
-    `raw`, sending `squash(raw)` to the environment. Ratios of densities and KL are the same on both
-    sides. The raw side has no boundary, where a float32 action forgets which raw sample it was
-    (|raw| > 8), so prefer it where raw samples can be stored.
+    Haarnoja et al. (2018), appendix C. A learner may store actions and use the methods that all
+    distributions share, or store raw samples, use the methods of the field `raw`, and send
+    `squash(raw)` to the environment. Ratios of densities and KL are the same for both. Prefer raw
+    samples where they can be stored: close to the bounds (|raw| > 8) a float32 action no longer
+    determines its raw sample.
     """
 
     raw: Normal  # [..., D]
@@ -227,7 +227,7 @@ class Joint:
 
 
 def total(terms: Iterable[jax.Array]) -> jax.Array:
-    """The sum of what the parts of a Joint say, `[...]`; refuses to broadcast."""
+    """The sum over the parts of a Joint, `[...]`; raises an error instead of broadcasting."""
     terms = list(terms)
     chex.assert_equal_shape(terms)
     return sum(terms[1:], start=terms[0])

@@ -1,7 +1,7 @@
-"""Complete episodes, a fixed number per environment, and honest summaries of them.
+"""Evaluation on complete episodes, a fixed number per environment, with confidence intervals.
 
-The first episodes to finish, of many that run side by side, are the short ones; counting them would
-flatter whoever dies early. So every environment plays the same number of episodes to the end.
+Of episodes played side by side the short ones finish first, so counting the first that finish would
+be biased towards them. Every environment therefore plays the same number of episodes to the end.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ class Episodes(NamedTuple):
     length: jax.Array  # [N, G] int32, steps
     terminated: jax.Array  # [N, G] bool
     truncated: jax.Array  # [N, G] bool
-    outcome: dict[str, jax.Array]  # each [N, G]; what the environment tells of an episode
+    outcome: dict[str, jax.Array]  # each [N, G]; `info["outcome"]` at the end
     complete: jax.Array  # [N, G] bool; False where `max_steps` came first, the rest then being 0
 
 
@@ -46,8 +46,8 @@ def evaluate(
 ) -> Episodes:
     """Plays `games_per_env` complete episodes in each of `num_envs` environments; jittable.
 
-    Stops when all are complete, or after `max_steps` steps of every environment. Build the agent
-    with `greedy=True` to score its best guess, without to score its exploration.
+    Stops when all are complete, or after `max_steps` steps of every environment. To score without
+    exploration, make the agent with `greedy=True`.
     """
     playing = begin(env, env_params, agent, key, num_envs)
 
@@ -73,7 +73,7 @@ def evaluate(
 
 
 class Trajectory(NamedTuple):
-    """What one environment went through, S steps from the start of its first episode."""
+    """States and actions of one environment, S steps from the start of its first episode."""
 
     state: PyTree  # [S, ...] before each action
     action: PyTree  # [S, ...]
@@ -89,9 +89,9 @@ def trajectory(
     which: jax.Array | int,
     num_steps: int,
 ) -> Trajectory:
-    """Plays as `evaluate` does with the same key, and keeps what environment `which` went through.
+    """The first steps of environment `which` in the evaluation with the same arguments.
 
-    `num_envs` must be that of the evaluation: it decides which environment gets which numbers.
+    `num_envs` must be that of the evaluation, since random numbers depend on it.
     """
 
     def step(playing: Playing, _) -> tuple[Playing, Trajectory]:
@@ -125,14 +125,14 @@ def play(
 
 
 def record(episodes: Episodes, ended: Episodes, played: jax.Array) -> Episodes:
-    """Writes the episodes that just ended, `[N]`, into each environment's next free place."""
+    """Writes the episodes that just ended, `[N]`, into each environment's next free column."""
     games = jnp.arange(episodes.length.shape[1])
     here = ended.complete[:, None] & (games[None, :] == played[:, None])  # nowhere once all are in
     return jax.tree.map(lambda old, new: jnp.where(here, new[:, None], old), episodes, ended)
 
 
 class Summary(NamedTuple):
-    """A sample in five numbers."""
+    """Summary statistics of a sample."""
 
     mean: float
     median: float
@@ -173,6 +173,6 @@ def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, floa
         raise ValueError(f"{successes} successes out of {count} is not a rate")
     rate, weight = successes / count, z**2 / count
     centre = (rate + weight / 2) / (1 + weight)
-    spread = z / (1 + weight) * np.sqrt(rate * (1 - rate) / count + weight / (4 * count))
+    half = z / (1 + weight) * np.sqrt(rate * (1 - rate) / count + weight / (4 * count))
     # rounding must not leave the rate itself outside
-    return min(rate, max(0.0, float(centre - spread))), max(rate, min(1.0, float(centre + spread)))
+    return min(rate, max(0.0, float(centre - half))), max(rate, min(1.0, float(centre + half)))

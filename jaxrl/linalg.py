@@ -1,9 +1,9 @@
-"""Dense factorisations of small matrices, safe under `vmap` on few processor cores.
+"""Linear algebra of small matrices: full-precision products, factorisations safe under `vmap`.
 
 jaxlib's batched LAPACK calls wait for XLA's thread pool on a thread of that same pool: with two
 cores, two such calls at once deadlock (seen with jaxlib 0.10.2). A single matrix is factorised on
 the calling thread, so `vmap` of LAPACK is a loop here. Functions of positive definite matrices do
-not use LAPACK and handle a whole batch at once. Not differentiable.
+not use LAPACK and handle a whole batch at once. Factorisations are not differentiable.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,15 @@ import jax
 import jax.numpy as jnp
 
 PyTree = Any
+
+
+def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
+    """`a @ b` in full float32 on every accelerator.
+
+    By default TPUs round both factors to bfloat16 and recent NVIDIA GPUs (Ampere and later) to
+    TensorFloat-32, which leaves two to three significant digits.
+    """
+    return jnp.matmul(a, b, precision="highest")
 
 
 def one_at_a_time(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -169,7 +178,7 @@ def _root_and_excess(factor: jax.Array) -> jax.Array:
     """`[..., k, k + 1]`: L of `root1p`, and beside it the squares of its diagonal less 1.
 
     Orthogonalises the rows of [I, F] (modified Gram-Schmidt; Björck 1967). Row j keeps its 1 of I,
-    so that what its length has beyond that is known without a difference.
+    so the excess of its squared length over 1 is a sum, without cancellation.
     """
     size = len(factor)
     index = jnp.arange(size)
@@ -204,7 +213,7 @@ def solve_lower(lower: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def _repeated(times: int, step: Callable, start: PyTree) -> PyTree:
-    """`fori_loop` from 0; written out where a loop would cost more than its few lines."""
+    """`fori_loop` from 0; unrolled for up to 3 steps, where a loop would cost more than they do."""
     if times > 3:
         return jax.lax.fori_loop(0, times, step, start)
     for k in range(times):

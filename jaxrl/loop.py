@@ -14,7 +14,7 @@ from jaxrl.types import Agent, Environment, PyTree
 
 @struct.dataclass
 class Config:
-    """How the experience of one update is gathered."""
+    """The size of the rollout of one update."""
 
     num_envs: int = struct.field(pytree_node=False, default=512)
     """Environments stepped side by side (N)."""
@@ -41,11 +41,11 @@ class TrainState(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """What one update reports; a chunk stacks them along a first axis."""
+    """Metrics of one update; a chunk of updates stacks them along a first axis."""
 
     episodes: jax.Array  # episodes finished during the rollout
     finished: dict[str, jax.Array]  # sums over them: "return", "length" and the env's outcome
-    agent: dict[str, jax.Array]  # what the agent measured while learning
+    agent: dict[str, jax.Array]  # metrics of `Agent.update`
 
 
 class Loop(NamedTuple):
@@ -58,7 +58,7 @@ class Loop(NamedTuple):
 class Curriculum(NamedTuple):
     """Environments that change while an agent learns: three pure functions of a course.
 
-    The course is how far the agent has come; it is part of the state of a run.
+    The course is the progress through the curriculum, part of the state of a run.
     """
 
     init: Callable[[], PyTree]
@@ -67,7 +67,7 @@ class Curriculum(NamedTuple):
     """`course -> env_params` of the next update."""
     advance: Callable[[PyTree, PyTree, Metrics], tuple[PyTree, PyTree, dict[str, jax.Array]]]
     """`(course, agent_state, metrics) -> (course, agent_state, measures)` after an update. The
-    measures, scalars by name, are recorded beside those of the agent."""
+    measures, scalars by name, are added to the metrics of the agent."""
 
 
 def unchanging(env_params: PyTree) -> Curriculum:
@@ -88,8 +88,7 @@ def make_loop(
 ) -> Loop:
     """Joins an environment and an agent. Jit `update`, `vmap` both over keys for many seeds.
 
-    `curriculum`, where there is one, decides on the parameters of the environment, and
-    `env_params` are not used.
+    A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
     """
     course_of = curriculum or unchanging(env_params)
     return Loop(
@@ -142,7 +141,7 @@ def _update(
 
 
 def world_of(state: TrainState) -> World:
-    """What of the state acting changes."""
+    """The part of the state that acting changes."""
     return World(*(getattr(state, name) for name in World._fields))
 
 

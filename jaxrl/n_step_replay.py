@@ -21,7 +21,7 @@ class Batch(NamedTuple):
 
 
 def example(obs: PyTree) -> Transition:
-    """One transition to make a replay for, of an agent whose `act` returns no extras."""
+    """An example transition to size a replay, for an agent whose `act` returns no extras."""
     no = jnp.zeros((), bool)
     return Transition(obs, jnp.zeros((), jnp.int32), jnp.zeros(()), obs, no, no, ())
 
@@ -35,7 +35,7 @@ def sample(
     discount: float | jax.Array,
 ) -> Batch:
     """M = `num_batches` uniform minibatches, `[M, B, ...]`, in one gather. Consumes `key`."""
-    # What follows the end of an episode may be drawn: n-step returns pass it over.
+    # Windows may cross the end of an episode: n-step returns ignore what follows it.
     indices = replay.draw(ring, key, num_batches * batch_size, n_step, cross_episodes=True)
     batch = gather(ring, indices.row[0], indices.env, n_step, discount)
     return jax.tree.map(lambda x: x.reshape(num_batches, batch_size, *x.shape[1:]), batch)

@@ -14,9 +14,10 @@ import numpy as np
 from flax import struct
 
 from jaxrl import checks
+from jaxrl.linalg import matmul
 
 Cost = Callable[[jax.Array], jax.Array]
-"""Sequences `[N, H, m]` -> costs `[N]`; one that is not finite is counted, as infinite."""
+"""Sequences `[N, H, m]` -> costs `[N]`; a cost that is not finite is taken as infinite."""
 
 
 @struct.dataclass
@@ -28,7 +29,7 @@ class Config:
     iterations: int = struct.field(pytree_node=False, default=5)
     """Draws and refits in one call."""
     elites: int = struct.field(pytree_node=False, default=8)
-    """How many of the cheapest sequences the next draw is fitted to."""
+    """Cheapest sequences to which the distribution of the next draw is fitted."""
     momentum: float = 0.1
     """Share of the old mean and standard deviation that a refit keeps, from 0 to below 1."""
     initial_std: float = 0.5
@@ -36,13 +37,13 @@ class Config:
     colour: float = 1.0
     """β: the noise has power f^-β at frequency f along the horizon. 0 is white; more is slower."""
     sample_decay: float = struct.field(pytree_node=False, default=1.25)
-    """Each iteration draws fewer sequences by this factor, though never below twice the elites."""
+    """Factor by which each iteration draws fewer sequences, never fewer than twice the elites."""
     reused: float = struct.field(pytree_node=False, default=0.3)
-    """Share of the elites that the next iteration, or the next call, tries again."""
+    """Share of the elites that the next iteration, or the next call, evaluates again."""
 
     @property
     def kept(self) -> int:
-        """k, elites that are tried again."""
+        """k, elites that are evaluated again."""
         return int(self.reused * self.elites)
 
     @property
@@ -56,12 +57,12 @@ class Config:
 
 
 class Plan(NamedTuple):
-    """What the next call begins with."""
+    """The state of the planner between calls."""
 
     mean: jax.Array  # [H, m]
     elites: jax.Array  # [k, H, m], the best first
     started: jax.Array  # bool; whether `elites` come from an earlier call
-    invalid: jax.Array  # int32; sequences tried so far, in all calls, whose cost was not finite
+    invalid: jax.Array  # int32; sequences so far, in all calls, whose cost was not finite
 
 
 def check_config(config: Config) -> None:
@@ -83,7 +84,7 @@ def check_config(config: Config) -> None:
 
 
 def first_plan(config: Config, low: jax.Array, high: jax.Array) -> Plan:
-    """Nothing planned yet: the centre of the box from `low` `[m]` to `high` `[m]`.
+    """The plan before the first call: the centre of the box from `low` `[m]` to `high` `[m]`.
 
     Raises ValueError for a box of another shape, and as `check_config` does.
     """
@@ -106,7 +107,7 @@ def icem(
 
     Every action lies between `low` `[m]` and `high` `[m]`. The sequence is the best of all
     iterations, and never more expensive than the mean that the last one drew around. `plan` is from
-    `first_plan` or the last call; if s steps were taken since and not one, from
+    `first_plan` or the last call; if s > 1 steps were taken since that call, from
     `advanced(plan, s - 1, ...)`. Consumes `key`.
     """
     noise_key, shift_key = jax.random.split(key)
@@ -123,10 +124,11 @@ def icem(
             drawn = drawn.at[0].set(mean)
         tried = jnp.concatenate([drawn, pool])
         if i == 0:
-            unborn = (jnp.arange(len(tried)) >= len(drawn)) & ~plan.started  # no call was before
+            # The first call has no elites of an earlier one.
+            absent = (jnp.arange(len(tried)) >= len(drawn)) & ~plan.started
             costs = cost(tried)
-            invalid = invalid + jnp.sum(~jnp.isfinite(costs) & ~unborn, dtype=jnp.int32)
-            costs = jnp.where(unborn, jnp.inf, costs)
+            invalid = invalid + jnp.sum(~jnp.isfinite(costs) & ~absent, dtype=jnp.int32)
+            costs = jnp.where(absent, jnp.inf, costs)
         else:
             costs = cost(drawn)
             invalid = invalid + jnp.sum(~jnp.isfinite(costs), dtype=jnp.int32)
@@ -146,7 +148,7 @@ def icem(
 def advanced(
     plan: Plan, steps: int | jax.Array, low: jax.Array, high: jax.Array, key: jax.Array
 ) -> Plan:
-    """The plan after `steps` more actions: what is left of it, shifted to the front.
+    """The plan after `steps` more actions, shifted to the front.
 
     The mean is padded with its last action, the elites with actions drawn from the box. Consumes
     `key`.
@@ -175,7 +177,7 @@ def coloured_noise(
     shaped = jnp.sqrt(power / jnp.mean(power))[:, None] * basis  # [frequency, time]
     white = jax.random.normal(key, (number, dims, horizon))
     # A matrix product instead of an FFT: horizons are short, and this is one call for all.
-    return jnp.swapaxes(jnp.matmul(white, shaped, precision="highest"), 1, 2)
+    return jnp.swapaxes(matmul(white, shaped), 1, 2)
 
 
 def _fourier(length: int) -> tuple[np.ndarray, np.ndarray]:

@@ -77,9 +77,10 @@ def shares(key: jax.Array, updates: int, batch: int) -> jax.Array:
 
 
 def pick(mass: jax.Array, share: jax.Array) -> jax.Array:
-    """`[B]` the entry of `mass [B, K]` or `[1, K]` under which `share [B]` of its sum lies, int32.
+    """Inverse-CDF sampling: where the running sum of `mass [B, K]` or `[1, K]` passes `share [B]`.
 
-    Never an entry of mass 0, unless all are: rounding may lift a running sum even there.
+    The index `[B]`, int32; `share` is relative to the whole sum. Never an entry of mass 0, unless
+    all are: rounding may lift a running sum even there.
     """
     reached = jnp.where(mass > 0, jnp.cumsum(mass, axis=1), 0.0)
     goal = jnp.minimum(share, BELOW_ONE)[:, None] * jnp.max(reached, axis=1, keepdims=True)

@@ -29,7 +29,7 @@ def values(output: jax.Array, value_range: ValueRange) -> jax.Array:
 
 
 def support_of(logits: jax.Array, value_range: Range) -> jax.Array:
-    """`[K]` the returns that `logits [..., K]` are of."""
+    """`[K]` the support of the distributions with `logits [..., K]`."""
     return action_values.support(*value_range, logits.shape[-1])
 
 
@@ -71,11 +71,11 @@ def loss(
     delta: float | jax.Array,
     value_range: ValueRange,
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    """Weighted mean error against the target, Q(s, a) `[B]` and each error's size `[B]`.
+    """Weighted mean loss, Q(s, a) `[B]` and the size of each error `[B]`, the new priority.
 
-    Of values the Huber loss with `delta`, infinite for half the squared error, and |error| as the
-    size; of distributions KL(target ‖ prediction) for both, the cross-entropy less the entropy of
-    the target (Hessel et al. 2018, section 3).
+    For values the Huber loss, which at an infinite `delta` is half the squared error, and |error|.
+    For distributions KL(target ‖ prediction) as both, the cross-entropy less the entropy of the
+    target (Hessel et al. 2018, section 3).
     """
     output = apply(params, batch.obs, rngs={"noise": key})
     q = action_values.value_of_action(values(output, value_range), batch.action)  # [B]
@@ -95,6 +95,6 @@ def check_output(shape: tuple[int, ...], categorical: bool) -> None:
     """Raises ValueError unless the output for one observation is `[A]`, or `[A, K]` of logits."""
     if len(shape) != 1 + categorical:
         raise ValueError(
-            f"the network puts out {list(shape)} for one observation, but dqn categorical is "
+            f"the network returns {list(shape)} for one observation, but dqn categorical is "
             f"{categorical}: use it with atoms, [A, K], and only with them"
         )

@@ -40,7 +40,7 @@ class Window(NamedTuple):
 
 
 def rows_for(transitions: int, num_envs: int) -> int:
-    """Rows that hold at least so many transitions of `num_envs` environments."""
+    """Rows needed to hold at least `transitions` of `num_envs` environments."""
     return -(-transitions // num_envs)
 
 

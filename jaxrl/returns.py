@@ -67,7 +67,7 @@ def lambda_returns(
 ) -> jax.Array:
     """λ-returns, Gₜ = rₜ + γ [(1 - λ) V(sₜ₊₁) + λ Gₜ₊₁] (Sutton & Barto 2018, eq. 12.20).
 
-    Truncation and the last row put V(sₜ₊₁) in the place of Gₜ₊₁. With V(s) = maxₐ Q(s, a) this is
+    Where truncated, and on the last row, V(sₜ₊₁) replaces Gₜ₊₁. With V(s) = maxₐ Q(s, a) this is
     Peng's Q(λ) (Peng & Williams 1996). Arguments as for `gae`; returns `[T, ...]`.
     """
     chex.assert_equal_shape([reward, next_value, terminated, truncated])
@@ -92,7 +92,7 @@ class NStep(NamedTuple):
     """
 
     return_: jax.Array  # [...] Σ γᵏ rₖ, up to and including the first ending
-    discount: jax.Array  # [...] γ^(last + 1); 0 where the window ended terminated
+    discount: jax.Array  # [...] γ^(last + 1); 0 where the episode terminated
     last: jax.Array  # [...] int32; the last step of the window that belongs to the episode
 
 

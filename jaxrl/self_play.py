@@ -38,7 +38,7 @@ class State(NamedTuple):
     pool: PyTree  # [P, ...] parameters of the learner, in a ring
     taken: jax.Array  # int32, snapshots so far; the first is the untrained learner
     updates: jax.Array  # int32
-    is_frozen: jax.Array  # bool; no more snapshots. The owner of the state may switch it
+    is_frozen: jax.Array  # bool; no more snapshots. Set by whoever owns the state
 
 
 def make(
@@ -94,7 +94,7 @@ def snapshot(state: State) -> State:
 
 
 def member(state: State, number: jax.Array) -> jax.Array:
-    """The member of the pool, int32, that an unsigned number selects, uniformly over the filled."""
+    """The member of the pool, int32, that an unsigned number selects, modulo the members filled."""
     filled = jnp.minimum(state.taken, pool_size(state))
     return (number % filled.astype(jnp.uint32)).astype(jnp.int32)
 

@@ -1,4 +1,4 @@
-"""The contracts: what an environment, a transition and an agent are. Imports nothing of ours.
+"""The contracts: what an environment, a transition and an agent are.
 
 Axis letters used everywhere: T time, N environments, B batch, L window, A actions, D features.
 """
@@ -43,7 +43,7 @@ class Transition(NamedTuple):
     next_obs: Observation  # the true successor, never the observation after a reset
     terminated: jax.Array  # bool; a terminal state: the future is worth nothing
     truncated: jax.Array  # bool; a time limit: the future is worth V(next_obs)
-    extras: Any  # what `Agent.act` wants `Agent.update` to see: log-probabilities, values
+    extras: Any  # from `Agent.act` for `Agent.update`: log-probabilities, values
 
 
 class Agent(NamedTuple):

@@ -21,6 +21,7 @@ LAYERS = {
     "jaxrl.distributions": 1,
     "jaxrl.action_values": 1,
     "jaxrl.minibatches": 1,
+    "jaxrl.schedules": 1,
     "jaxrl.planning": 1,
     "jaxrl.acting": 1,
     "jaxrl.checkpoint": 1,

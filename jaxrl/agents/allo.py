@@ -28,7 +28,7 @@ NEVER = 2**31 - 1
 class Law(NamedTuple):
     """The distribution of pairs, as the loss needs it."""
 
-    graph: jax.Array  # [S, S], see objectives.graph_of
+    graph: jax.Array  # [S, S], from objectives.graph_of
     weight: jax.Array  # [S] ρ
 
 
@@ -38,7 +38,7 @@ class Learner(NamedTuple):
     params: PyTree
     opt_state: PyTree
     multipliers: Multipliers
-    found_at: jax.Array  # int32; the step after which eigenvectors were found, NEVER before
+    found_at: jax.Array  # int32; the step at which eigenvectors were found, NEVER until then
     steps: jax.Array  # int32; gradient steps so far
 
 
@@ -47,8 +47,8 @@ class State(NamedTuple):
 
     learner: Learner
     walk: Any  # pairs.Walk, or a replay of pair_replay.Step
-    law: Any  # Law of all that was recorded, or () where the expectation is sampled
-    inputs: Any  # [S, ...] what the network sees of each state, or () where it sees observations
+    law: Any  # Law of all recorded pairs, or () where the expectation is sampled
+    inputs: Any  # [S, ...] the network's input for each state, or () where that is the observation
 
 
 def make(
@@ -81,7 +81,7 @@ def make(
         params = network.init(key, obs if inputs is None else inputs[0])
         learner = first_learner(config, params, num_states)
         if config.expectation == "exact":
-            walk = pairs.no_walk(num_states, num_steps)
+            walk = pairs.empty_walk(num_states, num_steps)
             none = jnp.zeros((num_states, num_states))
             return State(learner, walk, Law(none, none[0]), inputs)
         ring = pair_replay.init(obs, config.capacity, num_envs, num_steps)
@@ -108,7 +108,7 @@ def recorded(config: Config, state: State, rollout: Transition) -> State:
 
 
 def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[State, Metrics]:
-    """`steps_per_update` gradient steps on the recorded pairs; sees the maze only by `state`."""
+    """`steps_per_update` gradient steps on the recorded pairs; the maze enters by `state` alone."""
     optimizer = make_optimizer(config)
     between = config.turn_every or config.steps_per_update
 
@@ -261,7 +261,7 @@ def pair_law(config: Config, state: State) -> jax.Array:
 
 
 def visits(config: Config, state: State) -> jax.Array:
-    """How often each of S numbered states was left, int32 `[S]`."""
+    """How many recorded transitions start in each of S numbered states, int32 `[S]`."""
     if config.expectation == "exact":
         return state.walk.steps.sum(axis=1)
     return pair_replay.visits(state.walk, len(state.inputs))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, checks, n_step_replay, prioritised, q_losses, replay
+from jaxrl import action_values, checks, n_step_replay, prioritised, q_losses, replay, schedules
 from jaxrl.n_step_replay import Batch
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
@@ -45,12 +45,12 @@ class Config:
     double: bool = struct.field(pytree_node=False, default=True)
     """Whether the online network picks the action that the target network values."""
     loss: Loss = struct.field(pytree_node=False, default="huber")
-    """Of values: huber, half the squared error but linear beyond `huber_delta`; or squared, half
-    the squared error everywhere. Distributions of returns have the cross-entropy instead."""
+    """Loss of values: huber, half the squared error but linear beyond `huber_delta`; squared, half
+    the squared error everywhere. Distributions of returns use the cross-entropy instead."""
     huber_delta: float = 1.0
     """huber: error beyond which the loss grows linearly, in units of return."""
     max_grad_norm: float = 10.0
-    """Global norm that gradients are scaled down to."""
+    """Global norm to which gradients are clipped."""
     epsilon_start: float = 1.0
     """Share of random actions at the start; 0 where a noisy network explores."""
     epsilon_end: float = 0.01
@@ -66,9 +66,9 @@ class Config:
     prioritised: bool = struct.field(pytree_node=False, default=False)
     """Whether transitions are sampled in proportion to their last error."""
     priority_exponent: float = 0.5
-    """α, how much the error counts; 0 draws uniformly."""
+    """α: probabilities are proportional to error^α; 0 draws uniformly."""
     importance_start: float = 0.4
-    """β at the start, how far the bias of priorities is corrected; it rises linearly to 1."""
+    """β at the start, exponent of the importance weights, which rises linearly to 1."""
     importance_transitions: int = 1_000_000
     """Transitions until β is 1."""
 
@@ -198,7 +198,7 @@ def learn_by_priority(
 
     Changes nothing unless `warm`. Consumes `key`.
     """
-    exponent = action_values.linear(
+    exponent = schedules.linear(
         config.importance_start, 1.0, state.transitions, config.importance_transitions
     )
 
@@ -243,7 +243,7 @@ def gradient_step(
         config.value_range,
     )
     changes, opt_state = make_optimizer(config).update(grads, learner.opt_state, learner.params)
-    rate = action_values.linear(config.learning_rate, 0.0, learner.updates, config.anneal_updates)
+    rate = schedules.linear(config.learning_rate, 0.0, learner.updates, config.anneal_updates)
     params = jax.tree.map(lambda param, change: param - rate * change, learner.params, changes)
     updates = learner.updates + 1
     is_due = updates % config.target_period == 0
@@ -260,8 +260,8 @@ def nothing_measured() -> Metrics:
 
 
 def epsilon_at(transitions: jax.Array, config: Config) -> jax.Array:
-    """ε after so much experience: linear from start to end, then constant."""
-    return action_values.linear(
+    """ε after so many transitions: linear from start to end, then constant."""
+    return schedules.linear(
         config.epsilon_start, config.epsilon_end, transitions, config.epsilon_transitions
     )
 

@@ -21,6 +21,7 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import forecasts
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.dynamics.stimulation import Extras, Known, PredictiveModel, Stimulus
+from jaxrl.linalg import matmul
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -35,7 +36,7 @@ class Config:
     process_noise: float = 0.01
     """q, variance per unit of time: known, or a first guess."""
     noise_strength: float = float("inf")
-    """How many observed outputs that guess is worth; infinite: it is known."""
+    """Weight of that guess, as a number of observed outputs; infinite: it is known."""
     belief: Literal["exact", "filtered"] = struct.field(pytree_node=False, default="exact")
     """Whether the observation is the state, or the state is filtered from it."""
     first_variance: float = 1.0
@@ -72,7 +73,7 @@ def make(config: Config, world: World, known: Known) -> Agent:
     """An agent whose actions are inputs and which learns the field from each transition.
 
     Raises:
-      ValueError: what does not fit together, before anything is compiled.
+      ValueError: settings that do not fit together, before anything is compiled.
     """
     check_config(config, world)
     policy = stimulation.make(
@@ -182,7 +183,7 @@ def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax
 def perceive(
     config: Config, world: World, state: State, expected: Belief, obs: jax.Array
 ) -> Belief:
-    """The belief of the state after its observation."""
+    """Measurement update: the belief of the state after its observation."""
     if config.belief == "exact":
         return Belief(obs, jnp.zeros_like(expected.covariance))
     emission = lambda z: world.emission(z, state.known.numbers)
@@ -190,13 +191,13 @@ def perceive(
 
 
 def expect(config: Config, world: World, state: State, belief: Belief, action: jax.Array) -> Belief:
-    """The predicted belief of the next state, including the uncertainty of the field."""
+    """Time update: the belief of the next state, including the uncertainty of the field."""
     if config.belief == "exact":
         return belief  # the next observation is exact
     noise = posterior.noise_variance(state.posterior)
-    doubt = uncertainty(config, world, state, belief.mean) * state.known.dt**2
+    from_field = uncertainty(config, world, state, belief.mean) * state.known.dt**2
     step = partial(moved, config, world, state, action)
-    return kalman.predicted(belief, step, noise + doubt)
+    return kalman.predicted(belief, step, noise + from_field)
 
 
 def learned(
@@ -219,7 +220,7 @@ def learned(
         evidence = kalman.evidence(expected, next_obs, emission)
         error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
     counted = jnp.where(is_free(known, step(belief.mean) + error), relative_noise, jnp.inf)
-    explained = jnp.matmul(regressors, state.posterior.mean, precision="highest")
+    explained = matmul(regressors, state.posterior.mean)
     after = posterior.observed(state.posterior, regressors, explained + error, counted)
     return State(after, known, relative_noise)
 
@@ -233,15 +234,15 @@ def forecast(
     without learning. After the last action inputs are 0.
     """
 
-    def listen(expected: Belief, datum: tuple[jax.Array, jax.Array]):
-        seen, action = datum
-        belief = perceive(config, world, state, expected, seen)
+    def filter_step(expected: Belief, datum: tuple[jax.Array, jax.Array]):
+        observed, action = datum
+        belief = perceive(config, world, state, expected, observed)
         return expect(config, world, state, belief, action), belief.mean
 
-    _, means = jax.lax.scan(listen, first_belief(config), (obs, actions))
+    _, means = jax.lax.scan(filter_step, first_belief(config), (obs, actions))
     step = lambda z, u: moved(config, world, state, u, z)
-    shown = jax.vmap(lambda z: world.emission(z, state.known.numbers)[0])
-    return forecasts(step, shown, means, actions, steps)
+    emission_mean = jax.vmap(lambda z: world.emission(z, state.known.numbers)[0])
+    return forecasts(step, emission_mean, means, actions, steps)
 
 
 def predictive_model(config: Config, world: World, state: State) -> PredictiveModel:
@@ -267,4 +268,4 @@ def check_config(config: Config, world: World) -> None:
     stimulation.check_config(config.policy)
     checks.fields("", config, "prior_speed", "process_noise", "first_variance", above=0.0)
     if world.family is not None and not world.family_start:
-        raise ValueError("a family of fields needs the parameters that are expected: family_start")
+        raise ValueError("a family of fields needs the prior mean of its parameters: family_start")

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import checks, minibatches, returns
+from jaxrl import checks, minibatches, returns, schedules
 from jaxrl.types import Agent, PyTree, Transition
 
 
@@ -149,7 +149,7 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 
 def annealed(config: Config, updates: jax.Array) -> Config:
     """The hyperparameters after so many updates."""
-    left = jnp.clip(1.0 - updates / config.anneal_updates, 0.0, 1.0)
+    left = schedules.decay(updates, config.anneal_updates)
     discount = config.discount
     if config.final_discount is not None:
         discount = 1.0 - (1.0 - discount) ** left * (1.0 - config.final_discount) ** (1.0 - left)

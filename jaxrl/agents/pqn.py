@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, checks, minibatches, returns
+from jaxrl import action_values, checks, minibatches, returns, schedules
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -144,12 +144,11 @@ def loss(params: PyTree, network: Any, batch: Batch) -> tuple[jax.Array, Metrics
 
 def learning_rate_at(updates: jax.Array, config: Config) -> jax.Array:
     """Step size after so many updates: linear to zero."""
-    left = jnp.clip(1.0 - updates / config.anneal_updates, 0.0, 1.0)
-    return left * config.learning_rate
+    return schedules.decay(updates, config.anneal_updates) * config.learning_rate
 
 
 def epsilon_at(updates: jax.Array, config: Config) -> jax.Array:
     """ε after so many updates: linear from start to end, then constant."""
-    return action_values.linear(
+    return schedules.linear(
         config.epsilon_start, config.epsilon_end, updates, config.epsilon_updates
     )

@@ -58,13 +58,12 @@ def make(
       num_states: S, at least 1.
       num_actions: A, at least 1.
       potential: Φ `[S]` of the shaping, which adds `shaping_weight * shaping(Φ, …)` to rewards.
-      options: what exploration follows until they end, or the episode. Values are of actions
-        alone and are updated at every step, also inside options.
+      options: policies that exploration follows until they or the episode end. Values are of
+        actions only and are updated at every step, also inside options.
       greedy: whether `act` always takes the best action and ignores options.
 
     Raises:
-      ValueError: a size is below 1 or a shape does not suit; in `init`, for an observation that is
-        no index.
+      ValueError: a size below 1 or a wrong shape; in `init`, an observation that is no index.
     """
     check_arguments(num_states, num_actions, potential, options)
 

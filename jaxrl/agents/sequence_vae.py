@@ -7,7 +7,7 @@ Since the latent space changes while it is learned, that information is recomput
 `recount_steps` from newly filtered states.
 
 Axes: d latent dimensions, m inputs, n channels, p parameters of the field, T steps, B
-windows, W steps of a window, R steps of the count.
+windows, W steps of a window, R steps that the information is recomputed from.
 """
 
 from dataclasses import replace
@@ -33,7 +33,7 @@ from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 @struct.dataclass
 class Config:
-    """How the model learns, and how inputs are chosen."""
+    """How the model learns and how inputs are chosen."""
 
     elbo: sequence_elbo.Config = sequence_elbo.Config(samples=1)
     """The ELBO; its dt is that of the experiment. More windows are better than more samples."""
@@ -82,7 +82,7 @@ class Step(NamedTuple):
 
 
 class Knowledge(NamedTuple):
-    """What a policy knows."""
+    """The inputs of the predictive model that a policy plans with."""
 
     params: PyTree
     information: Posterior  # of the field's parameters; only its covariance counts
@@ -110,7 +110,7 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
     """An agent whose actions are inputs and which learns a latent model of their effects.
 
     Raises:
-      ValueError: what does not fit together, before anything is compiled.
+      ValueError: settings that do not fit together, before anything is compiled.
     """
     check_config(config)
     config = replace(config, elbo=replace(config.elbo, dt=known.dt))
@@ -153,7 +153,7 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
 def learn(
     config: Config, model: SequenceVAE, state: State, rollout: Transition, key: jax.Array
 ) -> tuple[State, Metrics]:
-    """Remembers a rollout `[T, 1]`, learns from windows of memory, and updates the information."""
+    """Stores a rollout `[T, 1]`, learns from windows of the replay, and updates the information."""
     memory = replay.add(state.memory, Step(rollout.next_obs, rollout.action))
     beta = sequence_elbo.beta_schedule(config.schedule, config.beta, config.warmup, config.period)
 
@@ -267,7 +267,7 @@ def predictive_model(config: Config, model: SequenceVAE, knowledge: Knowledge) -
 
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:
-    """Adam with weight decay of the field, which so goes to 0 where there are no data."""
+    """Adam with weight decay of the field, which makes it 0 where there are no data."""
     only_field = lambda params: {name: name == "field" for name in params}
     return optax.chain(
         optax.clip_by_global_norm(config.max_norm),
@@ -289,7 +289,7 @@ def check_config(config: Config) -> None:
     if config.window <= config.elbo.k_steps:
         raise ValueError(
             f"window is {config.window}, expected more than elbo.k_steps={config.elbo.k_steps}: "
-            "a window must hold what is K steps ahead"
+            "a window must contain targets K steps ahead"
         )
     if config.capacity < config.window:
         raise ValueError(

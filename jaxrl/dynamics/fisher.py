@@ -15,23 +15,20 @@ Features are shared, `[H, p]`, where each output has parameters of its own and t
 Each criterion is a gain, to be maximised; a cost is its negative.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 
 from jaxrl import linalg
-
-dot = partial(jnp.matmul, precision="highest")
+from jaxrl.linalg import matmul
 
 
 def kernel(features: jax.Array, root: jax.Array) -> jax.Array:
     """K = J P Jᵀ: `[H, H]` from shared features `[H, p]`, `[H d, H d]` from `[H, d, p]`.
 
-    `root` is S `[p, p]` with P = S Sᵀ, in any unit that `precision` below undoes.
+    `root` is S `[p, p]` with P = S Sᵀ, in any unit, which `precision` below must match.
     """
-    rows = dot(features.reshape(-1, features.shape[-1]), root)
-    return dot(rows, rows.T)
+    rows = matmul(features.reshape(-1, features.shape[-1]), root)
+    return matmul(rows, rows.T)
 
 
 def squared_kernel(features: jax.Array, root: jax.Array) -> jax.Array:
@@ -39,9 +36,9 @@ def squared_kernel(features: jax.Array, root: jax.Array) -> jax.Array:
 
     Beside `kernel` it costs one more product, since XLA computes their common J S once.
     """
-    rows = dot(features.reshape(-1, features.shape[-1]), root)
-    through = dot(rows, root.T)
-    return dot(through, through.T)
+    rows = matmul(features.reshape(-1, features.shape[-1]), root)
+    through = matmul(rows, root.T)
+    return matmul(through, through.T)
 
 
 def d_gain(gram: jax.Array, precision: float | jax.Array = 1.0, outputs: int = 1) -> jax.Array:
@@ -52,11 +49,11 @@ def d_gain(gram: jax.Array, precision: float | jax.Array = 1.0, outputs: int = 1
     exceeds 10⁶, the information about such directions is left out.
 
     Args:
-      gram: `[k, k]`, K from `kernel` or `seen`.
-      precision: 1 / variance of the noise with which a velocity is seen. Where a step's noise of
-        variance q dt is all, dt²/(q dt) = dt / q; dt² if P is in units of that variance, 1 if the
-        features are multiplied by dt too. 1 after `seen`.
-      outputs: d where features are shared, else 1; 1 after `seen`.
+      gram: `[k, k]`, K from `kernel` or `observation_kernel`.
+      precision: 1 / variance of the noise of an observed velocity. Where that is only the noise
+        of a step, of variance q dt: dt²/(q dt) = dt / q; dt² if P is in units of that variance, 1
+        if the features are multiplied by dt too. 1 after `observation_kernel`.
+      outputs: d where features are shared, else 1; 1 after `observation_kernel`.
     """
     return outputs * linalg.log_determinant1p(jnp.sqrt(precision) * linalg.root(gram))
 
@@ -69,7 +66,7 @@ def a_gain(
 ) -> jax.Array:
     """A-optimality: the decrease of the trace, tr P - tr P', in the unit of P; see `d_gain`.
 
-    `squared` is from `squared_kernel`, processed as `gram` was.
+    `squared` is from `squared_kernel`, and through `observation_kernel` if `gram` is.
     """
     lower = linalg.root1p(jnp.sqrt(precision) * linalg.root(gram))
     solved = linalg.solve_lower(lower, linalg.root(squared))
@@ -91,16 +88,18 @@ def propagated(transitions: jax.Array, dt: float | jax.Array) -> jax.Array:
     here = dt * jnp.eye(horizon)[:, None, :, None] * jnp.eye(dims)[None, :, None, :]
 
     def step(sensitivity, moves):  # [d, H, d]
-        transition, begun = moves
+        transition, new = moves
         # No matmul: under `vmap` the sum written out is faster than products of small matrices.
         moved = jnp.sum(transition[:, :, None, None] * sensitivity[None], axis=1)
-        return (moved + begun,) * 2
+        return (moved + new,) * 2
 
     _, rows = jax.lax.scan(step, jnp.zeros_like(here[0]), (transitions, here))
     return rows.reshape(horizon * dims, horizon * dims)
 
 
-def seen(gram: jax.Array, propagation: jax.Array, information: jax.Array) -> jax.Array:
+def observation_kernel(
+    gram: jax.Array, propagation: jax.Array, information: jax.Array
+) -> jax.Array:
     """The kernel of noisy observations of the states, `[H d, H d]`: √M L K Lᵀ √M.
 
     For states that are not known exactly: the observation after step t has Fisher information M_t
@@ -125,10 +124,10 @@ def seen(gram: jax.Array, propagation: jax.Array, information: jax.Array) -> jax
             f"{horizon} or {size} rows and {(size, size)}: use one path of {horizon} states"
         )
     roots = linalg.root(information)
-    through = dot(roots.mT, propagation.reshape(horizon, dims, size)).reshape(size, size)
+    through = matmul(roots.mT, propagation.reshape(horizon, dims, size)).reshape(size, size)
     if len(gram) == size:
-        weighted = dot(through, gram)
+        weighted = matmul(through, gram)
     else:  # K of all outputs is its Kronecker product with I [d, d]
         split = through.reshape(size, horizon, dims)
         weighted = jnp.einsum("asi,st->ati", split, gram, precision="highest")
-    return dot(weighted.reshape(size, size), through.T)
+    return matmul(weighted.reshape(size, size), through.T)

@@ -8,15 +8,13 @@ fewer channels than latent dimensions. Axes: d latent dimensions, n channels.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxrl import linalg
-
-dot = partial(jnp.matmul, precision="highest")
+from jaxrl.linalg import matmul
 
 Emission = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 """State `[d]` -> mean `[n]` and variance `[n]` of what is observed."""
@@ -61,7 +59,7 @@ def predicted(
     noise = jnp.asarray(process_covariance)
     if noise.ndim == 0:
         noise = noise * jnp.eye(len(mean))
-    return Belief(mean, _symmetric(dot(dot(jacobian, belief.covariance), jacobian.T) + noise))
+    return Belief(mean, _symmetric(matmul(matmul(jacobian, belief.covariance), jacobian.T) + noise))
 
 
 def correct(belief: Belief, obs: jax.Array, emission: Emission) -> Belief:
@@ -72,7 +70,7 @@ def correct(belief: Belief, obs: jax.Array, emission: Emission) -> Belief:
     """
     information, score = _channels(belief, obs, emission)
     covariance = _reduced(belief.covariance, information)
-    return Belief(belief.mean + dot(covariance, score), covariance)
+    return Belief(belief.mean + matmul(covariance, score), covariance)
 
 
 def evidence(belief: Belief, obs: jax.Array, emission: Emission) -> Evidence:
@@ -111,7 +109,7 @@ def _channels(belief: Belief, obs: jax.Array, emission: Emission) -> tuple[jax.A
             f"{variance.shape}, expected one shape [n]: give the variance of each channel"
         )
     error = (obs - mean) / jnp.maximum(variance, LEAST_VARIANCE)
-    return _gathered(jacobian, variance), dot(error, jacobian)
+    return _gathered(jacobian, variance), matmul(error, jacobian)
 
 
 def _emitted(belief: Belief, emission: Emission) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
@@ -125,8 +123,9 @@ def _emitted(belief: Belief, emission: Emission) -> tuple[jax.Array, tuple[jax.A
 
 
 def _gathered(jacobian: jax.Array, variance: jax.Array) -> jax.Array:
+    """M = Hᵀ R⁻¹ H `[d, d]`."""
     weighted = jacobian / jnp.maximum(variance, LEAST_VARIANCE)[:, None]
-    return _symmetric(dot(jacobian.T, weighted))
+    return _symmetric(matmul(jacobian.T, weighted))
 
 
 def _reduced(prior: jax.Array, information: jax.Array) -> jax.Array:
@@ -136,9 +135,9 @@ def _reduced(prior: jax.Array, information: jax.Array) -> jax.Array:
     its form. Where B is singular, float32 needs A B below 10¹² (see `linalg.root1p`).
     """
     root = linalg.root(prior)
-    reduced = linalg.root1p(dot(root.T, linalg.root(information)))
+    reduced = linalg.root1p(matmul(root.T, linalg.root(information)))
     half = linalg.solve_lower(reduced, root.T)
-    return dot(half.T, half)
+    return matmul(half.T, half)
 
 
 def _twice(function: Callable) -> Callable:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl import linalg
+from jaxrl.linalg import matmul
 
 RIDGE = 1e-6
 
@@ -19,7 +20,7 @@ def k_step_r2(prediction: jax.Array, truth: jax.Array) -> jax.Array:
     1 - Σ (y - ŷ)² / (Σ (y - ȳ)² + 1e-6) for each channel, sums over the N forecasts, ȳ the mean of
     the N truths: 1 is perfect, 0 as good as their mean. Both are `[N, K, n]`.
 
-    Raises ValueError for arrays of different or other shapes.
+    Raises ValueError unless both have one shape `[N, K, n]`.
     """
     if prediction.shape != truth.shape or prediction.ndim != 3:
         raise ValueError(
@@ -27,13 +28,13 @@ def k_step_r2(prediction: jax.Array, truth: jax.Array) -> jax.Array:
             "shape [N, K, n]: give N forecasts of K steps"
         )
     error = jnp.sum((truth - prediction) ** 2, axis=0)
-    spread = jnp.sum((truth - jnp.mean(truth, axis=0, keepdims=True)) ** 2, axis=0)
-    return jnp.mean(1 - error / (spread + 1e-6), axis=-1)
+    total = jnp.sum((truth - jnp.mean(truth, axis=0, keepdims=True)) ** 2, axis=0)
+    return jnp.mean(1 - error / (total + 1e-6), axis=-1)
 
 
 def forecasts(
     step: Callable[[jax.Array, jax.Array], jax.Array],
-    shown: Callable[[jax.Array], jax.Array],
+    emission_mean: Callable[[jax.Array], jax.Array],
     states: jax.Array,
     actions: jax.Array,
     steps: int,
@@ -42,22 +43,22 @@ def forecasts(
 
     Args:
       step: `(z [d], u [m]) -> z [d]`, the expected next state.
-      shown: `z [K + 1, d] -> [K + 1, n]`, the expected observation.
+      emission_mean: `z [K + 1, d] -> [K + 1, n]`, the expected observation.
       states: `[T, d]`, estimated from the observations until then.
-      actions: `[T, m]`, taken in them; zeros after the last.
+      actions: `[T, m]`, taken in these states; after the last, zeros.
       steps: K.
     """
     padded = jnp.concatenate([actions, jnp.zeros((steps, actions.shape[1]))])
-    place = jnp.arange(len(states))[:, None] + jnp.arange(steps)[None]
+    index = jnp.arange(len(states))[:, None] + jnp.arange(steps)[None]
 
-    def imagine(z: jax.Array, actions: jax.Array) -> jax.Array:
+    def rollout(z: jax.Array, actions: jax.Array) -> jax.Array:
         def move(z: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
             after = step(z, u)
             return after, after
 
-        return shown(jnp.concatenate([z[None], jax.lax.scan(move, z, actions)[1]]))
+        return emission_mean(jnp.concatenate([z[None], jax.lax.scan(move, z, actions)[1]]))
 
-    return jax.vmap(imagine)(states, padded[place])
+    return jax.vmap(rollout)(states, padded[index])
 
 
 def affine_alignment(
@@ -68,23 +69,22 @@ def affine_alignment(
     A latent space is identifiable up to such a map at best. With C, b learned and C', b' true, each
     `[n, d]` and `[n]`, least squares give R = (CᵀC + 1e-6 I)⁻¹ Cᵀ C' and t = (…)⁻¹ Cᵀ (b' - b).
     """
-    times = lambda a, b: jnp.matmul(a, b, precision="highest")
-    gram = times(matrix.T, matrix) + RIDGE * jnp.eye(matrix.shape[1])
-    back = times(linalg.inverse(gram), matrix.T)  # [d, n]
-    return times(back, true_matrix), times(back, true_offset - offset)
+    gram = matmul(matrix.T, matrix) + RIDGE * jnp.eye(matrix.shape[1])
+    back = matmul(linalg.inverse(gram), matrix.T)  # [d, n]
+    return matmul(back, true_matrix), matmul(back, true_offset - offset)
 
 
 def aligned_velocity(
-    velocity: Callable[[jax.Array], jax.Array], turn: jax.Array, shift: jax.Array
+    velocity: Callable[[jax.Array], jax.Array], linear: jax.Array, shift: jax.Array
 ) -> Callable[[jax.Array], jax.Array]:
     """The learned field in the true coordinates: z -> R⁻¹ f(R z + t), `[..., d] -> [..., d]`.
 
-    `turn` and `shift` are R and t of `affine_alignment`.
+    `linear` and `shift` are R and t of `affine_alignment`.
     """
-    back = linalg.inverse(turn)
+    back = linalg.inverse(linear)
 
     def aligned(z: jax.Array) -> jax.Array:
-        there = jnp.matmul(z, turn.T) + shift.reshape((1,) * (z.ndim - 1) + (-1,))
-        return jnp.matmul(velocity(there), back.T)
+        mapped = matmul(z, linear.T) + shift.reshape((1,) * (z.ndim - 1) + (-1,))
+        return matmul(velocity(mapped), back.T)
 
     return aligned

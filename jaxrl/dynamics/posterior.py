@@ -21,10 +21,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl import checks
+from jaxrl.linalg import matmul
 
-dot = partial(jnp.matmul, precision="highest")
-
-KNOWN = 1e12  # shape of a known noise: what data add to it is lost in rounding
+KNOWN = 1e12  # gamma shape of a known noise, so large that float32 loses what data add
 
 
 class Posterior(NamedTuple):
@@ -37,7 +36,7 @@ class Posterior(NamedTuple):
     @property
     def covariance(self) -> jax.Array:
         """P `[p, p]`, in units of the variance of the noise; positive semidefinite by its form."""
-        product = dot(self.root, self.root.mT)
+        product = matmul(self.root, self.root.mT)
         return (product + product.mT) / 2  # symmetric to the last bit
 
 
@@ -56,7 +55,7 @@ def prior(
       dims: d.
       relative_variance: of a parameter, in units of `noise_variance`.
       noise_variance: of one output, in its unit squared: the first guess.
-      noise_strength: how many outputs that guess is worth. Infinite: the noise is known.
+      noise_strength: weight of that guess, as a number of observed outputs. Infinite: it is known.
       shared: whether one row of the design serves all outputs.
 
     Raises:
@@ -68,8 +67,8 @@ def prior(
     checks.number("noise_variance", noise_variance, above=0)
     if isinstance(noise_strength, int | float) and not noise_strength > 0:
         raise ValueError(
-            f"noise_strength is {noise_strength}, expected a number above 0: give the outputs that "
-            "noise_variance is worth, infinitely many if it is known"
+            f"noise_strength is {noise_strength}, expected a number above 0: give the number of "
+            "outputs that noise_variance counts for, inf if it is known"
         )
     shape = jnp.minimum(jnp.asarray(noise_strength, jnp.float32) / 2, KNOWN)
     return Posterior(
@@ -92,7 +91,7 @@ def predictive(posterior: Posterior, design: jax.Array) -> jax.Array:
     The predictive variance without observation noise, which would add 1. With a shared design it is
     that of each of the d outputs.
     """
-    return jnp.sum(dot(design, posterior.root) ** 2, axis=-1)
+    return jnp.sum(matmul(design, posterior.root) ** 2, axis=-1)
 
 
 def observed(
@@ -135,15 +134,15 @@ def observed(
 
 
 def _absorb(relative_noise: float | jax.Array, carry: tuple, datum: tuple) -> tuple[tuple, None]:
-    """`(mean, root, misfit, information)` after one row of the design and what was seen."""
+    """`(mean, root, misfit, information)` after one row of the design and its displacement."""
     mean, root, misfit, information = carry
-    row, seen = datum
-    reduced = dot(row, root)  # [p], Sᵀ x
-    doubt = jnp.sum(reduced**2)  # x P xᵀ
-    deviation = jnp.sqrt(relative_noise + doubt)
-    error = (seen - dot(row, mean)) / deviation  # [d] or scalar
-    gain = dot(root, reduced) / deviation  # [p], P x over the deviation
+    row, displacement = datum
+    reduced = matmul(row, root)  # [p], Sᵀ x
+    variance = jnp.sum(reduced**2)  # x P xᵀ
+    deviation = jnp.sqrt(relative_noise + variance)
+    error = (displacement - matmul(row, mean)) / deviation  # [d] or scalar
+    gain = matmul(root, reduced) / deviation  # [p], P x over the deviation
     mean = mean + jnp.multiply.outer(gain, error)
     root = root - jnp.multiply.outer(gain, reduced / (deviation + jnp.sqrt(relative_noise)))
-    information = information + jnp.size(error) * jnp.log1p(doubt / relative_noise) / 2
+    information = information + jnp.size(error) * jnp.log1p(variance / relative_noise) / 2
     return (mean, root, misfit + jnp.sum(error**2), information), None

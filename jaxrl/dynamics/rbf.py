@@ -89,8 +89,8 @@ def combined(grid: Grid, weights: jax.Array, z: jax.Array) -> jax.Array:
     points = z.reshape(-1, grid.dims).T  # [d, N]
     distance = (points[:, None] - grid.axis()[None, :, None]) / grid.width
     bumps = jnp.exp(-0.5 * distance**2)  # [d, per_axis, N]
-    # The first axis of the grid is summed by a matrix product, with the points in columns, which
-    # is the layout that both directions of differentiation like best.
+    # The first axis of the grid is summed by a matrix product, with the points in columns: the
+    # fastest layout for derivatives in both directions.
     table = weights.reshape(grid.per_axis, -1).T  # [per_axis^(d-1) k, per_axis]
     left = jnp.matmul(table, bumps[0])
     for axis in range(1, grid.dims):

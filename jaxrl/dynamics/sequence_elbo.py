@@ -37,11 +37,11 @@ class Config:
     masking: bool = struct.field(pytree_node=False, default=False)
     """Whether any time is ever treated as missing; costs one more call of the field."""
     mask_probability: float = 0.5
-    """Of each time to be treated as missing, where there is masking."""
+    """Probability that a time is treated as missing, where there is masking."""
     dt: float = 0.1
     """Time from one step to the next."""
     prior_variance: float = 1.0
-    """Of the first state in a window, around 0; large says nothing about it."""
+    """Prior variance of the first state in a window, whose mean is 0; large is uninformative."""
 
 
 class Belief(NamedTuple):
@@ -96,12 +96,12 @@ def elbo(
     times are not targets. KL_first is that of the first state from
     N(0, prior_variance), which masks do not change. With K = 1, beta = 1, nothing masked and the
     true prior, the negative loss times the valid steps is a lower bound of log p(y). beta = 0 is
-    taken for a warm-up, in which nothing is masked.
+    a warm-up, in which nothing is masked.
 
     Args:
-      draws: from `draw`, or any others.
+      draws: from `draw`, or fixed ones.
       y: `[T, n]`.
-      valid: bool `[T]`, one stretch; false in padding, which is neither target nor predictor.
+      valid: bool `[T]`, contiguous; false in padding, which is neither target nor predictor.
       belief: q.
       dynamics: f, g(u) and q, as above.
       log_prob: `(z [S, T, d], y [1, T, n]) -> [S, T]`.
@@ -140,7 +140,7 @@ def latents(
     keep = draws.keep | (jnp.asarray(beta) == 0)
     before = sample[:, :-1]
     ahead = before + config.dt * (dynamics.velocity(before) + dynamics.effect[None])
-    # The first time of a stretch has nothing to be predicted from: it stays the sample.
+    # The first valid time has no predecessor to be predicted from: it stays the sample.
     stays = (keep[1:] | ~valid[:-1])[None, :, None]
     state = jnp.concatenate([sample[:, :1], jnp.where(stays, sample[:, 1:], ahead)], axis=1)
     return state, keep & valid
@@ -155,7 +155,7 @@ def k_step_kl(
     dynamics: Dynamics,
     config: Config,
 ) -> jax.Array:
-    """`[K]`: E_s Σ_t KL(q(z_t) || N(m_t^k, q dt)), over times t that `keep` names.
+    """`[K]`: E_s Σ_t KL(q(z_t) || N(m_t^k, q dt)), over the times t in `keep`.
 
     m_t^k is the mean of step k of a rollout, see `rollout_means`, that began at time t - k. A
     target counts if its whole rollout is valid.
@@ -223,8 +223,8 @@ def gaussian_kl(
     `[...]` from four `[..., d]` that broadcast: ½ Σ (log v'/v + ((m - m')² + v) / v' - 1).
     """
     inverse = 1 / other_variance
-    spread = variance * inverse
-    terms = (mean - other_mean) ** 2 * inverse + (spread - 1 - jnp.log(spread))
+    ratio = variance * inverse
+    terms = (mean - other_mean) ** 2 * inverse + (ratio - 1 - jnp.log(ratio))
     return 0.5 * jnp.sum(terms, axis=-1)
 
 

@@ -32,13 +32,13 @@ class Config:
     kind: Kind = struct.field(pytree_node=False, default="planned")
     """Random inputs, the input of largest predictive variance, or the most informative plan."""
     hold_steps: int = 1
-    """hold: steps for which a random input stays."""
+    """hold: steps for which a random input is held."""
     at_edge: bool = False
-    """hold: in a random direction to the edge of the box, not uniform inside."""
+    """hold: draw inputs on the edge of the box, in a random direction, not uniformly inside."""
     strength: float = 1.0
     """hold: share of the largest input; 0 for none."""
     lookahead: int = struct.field(pytree_node=False, default=5)
-    """myopic: steps for which each candidate is imagined to be held."""
+    """myopic: steps ahead that are predicted, each candidate being held."""
     objective: Objective = struct.field(pytree_node=False, default="d_optimal")
     """planned: D-optimality (decrease of the log-determinant of the parameters' covariance),
     A-optimality (of its trace), or the predictive variance of the field along the path."""
@@ -49,7 +49,7 @@ class Config:
     replan_steps: int = 5
     """planned: steps taken of a plan before the next one is made."""
     action_cost: float = 0.0
-    """myopic, planned: price of the squared input, per step."""
+    """myopic, planned: cost of the squared input, per step."""
     planner: planning.Config = planning.Config(initial_std=1.0, colour=2.5)
     """planned: the search."""
 
@@ -95,7 +95,7 @@ class Stimulus(NamedTuple):
 
 
 class Extras(NamedTuple):
-    """What an agent with such a policy keeps of each step, beside the transition."""
+    """What an agent with such a policy stores of each step, beside the transition."""
 
     belief: Belief  # of the state that was acted in
     invalid_plans: jax.Array  # int32; plans tried so far whose cost was not finite
@@ -114,7 +114,7 @@ def make(config: Config, model_of: ModelOf, low: jax.Array, high: jax.Array) -> 
     `model_of(knowledge)` must take every traced value from `knowledge`.
 
     Raises:
-      ValueError: sizes that do not fit together, before anything is compiled.
+      ValueError: settings that do not fit together, before anything is compiled.
     """
     check_config(config)
 
@@ -133,7 +133,7 @@ def make(config: Config, model_of: ModelOf, low: jax.Array, high: jax.Array) -> 
 
     def myopic(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
         del key
-        return least_known(config, model_of(knowledge), z, low, high), stimulus
+        return myopic_input(config, model_of(knowledge), z, low, high), stimulus
 
     def planned(knowledge: PyTree, z: jax.Array, stimulus: Stimulus, key: jax.Array):
         def search(operands):
@@ -163,26 +163,29 @@ def random_input(config: Config, key: jax.Array, low: jax.Array, high: jax.Array
     return (low + high) / 2 + unit * (high - low) / 2
 
 
-def least_known(
+def myopic_input(
     config: Config, model: PredictiveModel, z: jax.Array, low: jax.Array, high: jax.Array
 ) -> jax.Array:
-    """The candidate `[m]` that, held for `lookahead` steps, leads to the largest variance."""
+    """The candidate `[m]` that, held for `lookahead` steps, leads to the largest variance.
+
+    The predictive variance of the field at the state reached, less the cost of the inputs.
+    """
     centre, half = (low + high)[None] / 2, (high - low)[None] / 2
     candidates = centre + directions(len(low)) * half  # [N, m]
 
     def end(u: jax.Array) -> jax.Array:
         after = z
-        for _ in range(config.lookahead):  # a loop of so few small steps costs more than they do
+        for _ in range(config.lookahead):  # unrolled: a loop would cost more than its steps
             after = model.step(after, u)
         return after
 
     ends = jax.vmap(end)(candidates)  # [N, d]
-    price = config.action_cost * config.lookahead * jnp.sum(candidates**2, axis=1)
-    return candidates[jnp.argmax(jax.vmap(model.predictive_variance)(ends) - price)]
+    cost = config.action_cost * config.lookahead * jnp.sum(candidates**2, axis=1)
+    return candidates[jnp.argmax(jax.vmap(model.predictive_variance)(ends) - cost)]
 
 
 def directions(num_inputs: int) -> jax.Array:
-    """Zero, and sixteen directions to the edge of the unit box and half as far: `[33, m]`."""
+    """Zero, and sixteen directions to the edge of the unit box and halfway: `[33, m]`."""
     if num_inputs == 1:
         return jnp.linspace(-1.0, 1.0, 17)[:, None]  # the half-way ones are among them
     if num_inputs == 2:
@@ -201,7 +204,7 @@ def plan_cost(config: Config, model: PredictiveModel, z: jax.Array, plans: jax.A
 
 
 def path(model: PredictiveModel, z: jax.Array, actions: jax.Array) -> jax.Array:
-    """The states `[H + 1, d]` that are expected, from `z`, with the actions `[H, m]`."""
+    """The expected states `[H + 1, d]` from `z` with the actions `[H, m]`, `z` first."""
 
     def step(z: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
         after = model.step(z, u)
@@ -233,17 +236,17 @@ def information(
 def information_of_later_states(
     config: Config, model: PredictiveModel, actions: jax.Array, states: jax.Array
 ) -> jax.Array:
-    """The same for noisy observations of `states` `[H + 1, d]` that depend on the parameters."""
+    """As `information`, from noisy observations of `states` `[H + 1, d]` and their sensitivity."""
     before, after = states[:-1], states[1:]
     design = jax.vmap(model.design)(before)
     transitions = jax.vmap(jax.jacfwd(model.step))(before, actions)  # [H, d, d]
     moved = fisher.propagated(transitions, 1.0)  # the design holds the time step
     observed = jax.vmap(model.observation_information)(after)
-    seen = fisher.seen(fisher.kernel(design, model.root), moved, observed)
+    gram = fisher.observation_kernel(fisher.kernel(design, model.root), moved, observed)
     if config.objective == "d_optimal":
-        return fisher.d_gain(seen)
+        return fisher.d_gain(gram)
     squared = fisher.squared_kernel(design, model.root)
-    return fisher.a_gain(seen, fisher.seen(squared, moved, observed))
+    return fisher.a_gain(gram, fisher.observation_kernel(squared, moved, observed))
 
 
 def check_config(config: Config) -> None:

@@ -14,7 +14,7 @@ class Conv(nn.Module):
     """Convolutional layers, an activation after each, then flat.
 
     A dense layer on top makes the usual torso: `nn.Sequential((Conv(), MLP((128,))))`.
-    Observations of any type, bool and uint8 too, are computed with as float32, unscaled.
+    Observations of any type, bool and uint8 included, are converted to float32, unscaled.
     """
 
     features: tuple[int, ...] = (32, 64)

@@ -21,7 +21,7 @@ class QNetwork(nn.Module):
     noisy: bool = False
     """Learn noise in the weights above the torso; `MLP(noisy=True)` does it in the torso."""
     atoms: int = 1
-    """K: 1 for values, more for a distribution of the return over a grid (Bellemare et al. 2017)"""
+    """K: 1 for values, more for a distribution of returns on a grid (Bellemare et al. 2017)."""
 
     @nn.compact
     def __call__(self, obs: jax.Array) -> jax.Array:

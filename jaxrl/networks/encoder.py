@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from jaxrl import linalg
+from jaxrl.linalg import matmul
 from jaxrl.types import PyTree
 
 
@@ -64,12 +65,11 @@ def rotated(params: PyTree, opt_state: PyTree, rotation: jax.Array) -> tuple[PyT
     With W' = W R for the rotation R, the gradient by W' is the gradient by W times R⁻ᵀ, and so is
     its running mean `mu`. Without that, momentum would point along the old axes for a while.
     """
-    times = lambda x, matrix: jnp.matmul(x, matrix, precision="highest")
     back = linalg.inverse(rotation).T
 
     def rotated_momentum(path: tuple, x: jax.Array) -> jax.Array:
         names = {getattr(entry, "name", getattr(entry, "key", None)) for entry in path}
-        return times(x, back) if {"mu", "head"} <= names else x
+        return matmul(x, back) if {"mu", "head"} <= names else x
 
     momentum = jax.tree_util.tree_map_with_path(rotated_momentum, opt_state)
-    return with_head(params, lambda x: times(x, rotation)), momentum
+    return with_head(params, lambda x: matmul(x, rotation)), momentum

@@ -1,8 +1,7 @@
 """Learned vector fields f(z) and learned effects g(u) of actions on a latent state.
 
 All are velocities: a step of length dt goes from z to z + dt (f(z) + g(u)). Fields are initialised
-near 0. Written for one point `[d]`; leading axes are
-carried along.
+near 0. Written for one point `[d]`; leading axes are carried along.
 """
 
 from typing import Literal, get_args
@@ -49,7 +48,7 @@ class RBFField(nn.Module):
 
     The one parameter is W, `weights` `[C, d]`; f is 0 far from all centres.
 
-    Raises ValueError for points that have not the grid's dimensions.
+    Raises ValueError for points with other dimensions than the grid.
     """
 
     grid: Grid
@@ -64,8 +63,8 @@ class RBFField(nn.Module):
     def __call__(self, z: jax.Array) -> jax.Array:
         if z.shape[-1] != self.latent:
             raise ValueError(
-                f"points have shape {z.shape}, expected [..., {self.latent}]: give a grid of their "
-                "dimensions"
+                f"points have shape {z.shape}, expected [..., {self.latent}]: use a grid of as "
+                "many dimensions"
             )
         weights = self.param("weights", SMALL, (self.grid.num_features, self.latent))
         return rbf.combined(self.grid, weights, z)

@@ -75,7 +75,7 @@ class GraphTorso(nn.Module):
 
 
 class PooledTorso(nn.Module):
-    """No messages: each node by itself, then the mean of all, concatenated with the globals.
+    """No messages: dense layers on each node, then their mean, concatenated with the globals.
 
     The baseline of `GraphTorso`. Raises ValueError as it does.
     """
@@ -162,7 +162,7 @@ class Merged(NamedTuple):
 
 
 def merged(graph: Graph) -> Merged:
-    """All graphs of a batch as one that falls into B parts; B is the product of the leading axes.
+    """All graphs of a batch as one of B components; B is the product of the leading axes.
 
     Raises ValueError unless there are two graphs in each, the second one being padding.
     """
@@ -227,7 +227,7 @@ def to_nodes(token: jax.Array, rows: int) -> jax.Array:
 def attention(h: jax.Array, live: jax.Array, queries: jax.Array) -> jax.Array:
     """Attention: the mean of h, weighted by softmax(h · query / √W) for each query, `[B, H W]`.
 
-    `h` is `[B (C + 1), W]`, `live` bool `[B (C + 1)]`, `queries` `[B, H W]`. Where no node lives it
+    `h` is `[B (C + 1), W]`, `live` bool `[B (C + 1)]`, `queries` `[B, H W]`. Without live nodes it
     is 0.
     """
     width = h.shape[-1]
@@ -258,7 +258,7 @@ def box_policy(
         raise ValueError(f"got low={low} and high={high}: the policy needs a box, give both ends")
     mean = dense(size, 0.01, name="policy")(token)
     least, most = LOG_SCALES
-    start = math.log(-least / most)  # so that 0 comes out where the layer says 0
+    start = math.log(-least / most)  # an output of 0 gives a log scale of 0
     raw = dense(size, 0.01, name="log_scale")(token)
     scale = jnp.exp(least + (most - least) * jax.nn.sigmoid(raw + start))
     return Squashed(Normal(mean, scale), *(jnp.broadcast_to(end, mean.shape) for end in box))

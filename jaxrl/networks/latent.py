@@ -136,8 +136,8 @@ class SequenceVAE:
     ) -> tuple[jax.Array, Metrics]:
         """`sequence_elbo.elbo` of a window that `carry` precedes, and its parts; consumes `key`.
 
-        Each further member adds beta times its own divergences, from which nothing but its field
-        learns; `members` among the metrics is their mean.
+        Each further member adds beta times its own divergences, which train its field only;
+        `members` among the metrics is their mean.
         """
         params = {k: jax.lax.stop_gradient(v) if k in self.held else v for k, v in params.items()}
         _, belief = self.encode(params, carry, window)

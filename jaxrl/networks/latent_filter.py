@@ -15,8 +15,8 @@ from jaxrl.networks.latent import SequenceVAE, Window
 from jaxrl.types import PyTree
 
 Kind = Literal["carry", "window", "predict"]
-"""By the recognition network's carry; by filtering the newest window again; or, for comparison, by
-the dynamics alone after the first observation."""
+"""How the state is estimated: from the recognition network's carry; by filtering the newest window
+again; or, for comparison, by the dynamics alone after the first observation."""
 
 
 def start(kind: Kind, model: SequenceVAE, window: int, num_inputs: int) -> Any:
@@ -84,8 +84,8 @@ def forecast(
     without learning. After the last action inputs are 0.
     """
     move = lambda z, u: next_state(model, params, known, u, z)
-    shown = lambda z: model.emission(params, z)[0]
-    return forecasts(move, shown, states(model, params, obs, actions), actions, steps)
+    emission_mean = lambda z: model.emission(params, z)[0]
+    return forecasts(move, emission_mean, states(model, params, obs, actions), actions, steps)
 
 
 def states(model: SequenceVAE, params: PyTree, obs: jax.Array, actions: jax.Array) -> jax.Array:

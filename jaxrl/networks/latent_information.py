@@ -1,7 +1,7 @@
 """Fisher information of the parameters of a `SequenceVAE`'s field, along its filtered states.
 
-It is counted as if the latent states were observed. Covariances are in units of `noise`, the
-process noise per unit of time as it is assumed before any data. Axes: d latent dimensions,
+It is computed as if the latent states were observed. Covariances are in units of `noise`, the
+process noise per unit of time that is assumed before any data. Axes: d latent dimensions,
 p parameters of the field, T steps.
 """
 
@@ -77,8 +77,8 @@ def recounted(
     rows = (rows * weight).reshape(-1, rows.shape[-1])
     before = initial(model, params, known, prior_speed, noise)
     precision = jnp.diag(1 / jnp.diag(before.root) ** 2)
-    seen = jnp.matmul(rows.T, rows, precision="highest")
-    precision = precision + seen / relative_noise(model, params, noise)
+    information = linalg.matmul(rows.T, rows)
+    precision = precision + information / relative_noise(model, params, noise)
     return before._replace(root=linalg.inverse_root(precision))
 
 

@@ -24,7 +24,7 @@ Activation = Literal["relu", "tanh", "elu", "silu", "gelu"]
 class MLP(nn.Module):
     """Dense layers, an activation after each: `[..., D] -> [..., features[-1]]`.
 
-    Observations of any type, bool and uint8 too, are computed with as float32.
+    Observations of any type, bool and uint8 included, are converted to float32.
     """
 
     features: tuple[int, ...]
@@ -103,7 +103,7 @@ def dense(
 ) -> nn.Dense | NoisyDense:
     """A dense layer whose weights start orthogonal with gain `scale`, and whose biases at 0.
 
-    A noisy one starts with the same means, so that noise is all that differs.
+    A noisy one starts with the same means, so that it differs by its noise only.
     """
     layer = NoisyDense if noisy else nn.Dense
     return layer(features, kernel_init=linalg.orthogonal_start(scale), name=name)

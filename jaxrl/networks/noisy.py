@@ -14,18 +14,18 @@ class NoisyDense(nn.Module):
     """A dense layer with learned noise in every weight: `[..., D] -> [..., features]`.
 
     The weight between input i and output j is μᵢⱼ + σᵢⱼ εᵢ εⱼ (eq. 10-11): the noise of a matrix
-    is the product of two vectors. All rows of a batch share a noise, and the noisy matrix is formed
-    once. One example computes xμ + ((x ∘ ε_in) σ) ∘ ε_out instead: under `vmap` over N keys, N
-    noises so share two matrix products.
+    is the product of two vectors. All rows of a batch share one noise sample, and the noisy matrix
+    is formed once. A single example computes xμ + ((x ∘ ε_in) σ) ∘ ε_out instead, so that under
+    `vmap` over N keys the N noise samples need two matrix products.
 
-    With a key for "noise", as in `apply(params, x, rngs={"noise": key})`, one noise is drawn per
-    call, the same for all leading axes. Without one the layer computes with the mean weights μ.
+    With a key for "noise", as in `apply(params, x, rngs={"noise": key})`, each call draws one noise
+    sample, the same for all leading axes. Without one the layer uses the mean weights μ.
     """
 
     features: int
     """Width of the output."""
     kernel_init: Callable[..., jax.Array] = linalg.orthogonal_start(1.0)
-    """`(key, shape, dtype) -> weights`: how the means start."""
+    """`(key, shape, dtype) -> weights`: initializer of the means μ."""
     initial_scale: float = 0.5
     """σ₀: every σ starts at σ₀ / √D."""
 

@@ -19,7 +19,7 @@ class Config:
     num_features: int = struct.field(pytree_node=False, default=11)
     """d, eigenvectors to learn, the constant one included."""
     spare_features: int = struct.field(pytree_node=False, default=5)
-    """Features learned beyond d and not reported, since the last ones learn slowest."""
+    """Features learned beyond d and not reported: the last ones learn slowest."""
     discount: float = 0.9
     """γ: the probability that a pair is k transitions apart is proportional to γ^(k-1)."""
     expectation: Literal["exact", "sampled"] = struct.field(pytree_node=False, default="exact")
@@ -36,16 +36,16 @@ class Config:
     optimizer: Literal["muon", "adam"] = struct.field(pytree_node=False, default="muon")
     """muon needs far fewer steps; adam is cheaper for each."""
     learning_rate: float = 5e-3
-    """First step size."""
+    """Initial step size."""
     schedule: Literal["measured", "budget", "constant"] = struct.field(
         pytree_node=False, default="measured"
     )
-    """How the step size falls to 0: budget, by a cosine over the budget; measured, also faster once
-    the rotations measure errors below `found_within`; constant, not at all."""
+    """How the step size falls to 0: budget, by a cosine over the budget; measured, faster once the
+    rotations measure errors below `found_within`; constant, not at all."""
     found_within: float = 0.3
-    """Bound of the angle between learned and exact eigenvectors by the residual, in radians."""
+    """Eigenvectors are found once their angles to the exact ones are below this, in radians."""
     fall_steps: int = 500
-    """Gradient steps in which the step size falls once they are found."""
+    """Gradient steps in which the step size falls once eigenvectors are found."""
     gradient_steps: int = 5_000
     """Budget, after which the step size is 0; a run of `train.allo` sets it to its own."""
     steps_per_update: int = struct.field(pytree_node=False, default=50)
@@ -53,15 +53,15 @@ class Config:
     turn_every: int = struct.field(pytree_node=False, default=50)
     """Gradient steps between two rotations of the head to the Ritz vectors; 0: never."""
     turn_pairs: int = struct.field(pytree_node=False, default=32_768)
-    """Pairs that a rotation is estimated from, where the expectation is sampled."""
+    """Pairs from which a rotation is estimated, where the expectation is sampled."""
     dual_start: float = 0.0
-    """First value of the diagonal duals."""
+    """Initial value of the diagonal duals."""
     dual_step: float = 0.04
     """Step size of the duals."""
     dual_limit: float = 100.0
     """Largest size of a dual."""
     barrier_start: float = 2.0
-    """First weight of squared errors; more than 2 is enough for sorted order (in its units)."""
+    """Initial weight of squared errors; above 2 is enough for only sorted order to be stable."""
     barrier_step: float = 0.01
     """Growth of that weight, per mean squared error and gradient step."""
     barrier_limit: float = 4.0
@@ -71,7 +71,7 @@ class Config:
 
 
 def outputs(config: Config, num_states: int = 0) -> int:
-    """Features that the network must have: spare ones too, but at most one for each of S states.
+    """Outputs of the network: d features and the spare ones, but at most one for each of S states.
 
     `num_states` is 0 where states are not numbered.
     """
@@ -101,12 +101,12 @@ def check_config(config: Config, num_states: int = 0) -> None:
     checks.fields("allo ", config, "spare_features", "turn_every", least=0)
     if config.turn_every and config.steps_per_update % config.turn_every:
         raise ValueError(
-            f"{config.steps_per_update} steps_per_update cannot be cut into stretches of "
-            f"turn_every={config.turn_every}: make one a multiple of the other"
+            f"allo steps_per_update is {config.steps_per_update}, expected a multiple of "
+            f"turn_every={config.turn_every}: change one of them"
         )
     if config.schedule == "measured" and not (config.turn_every and config.expectation == "exact"):
         raise ValueError(
-            "schedule measured needs turns with an exact expectation to measure with: "
+            "schedule measured needs rotations (turn_every above 0) and an exact expectation: "
             "choose schedule budget or constant"
         )
     if 0 < num_states < config.num_features:

@@ -1,15 +1,15 @@
 """Exact eigenvectors of a graph Laplacian, the ground truth for learned ones: host, float64.
 
 S states, P a transition matrix, μ an eigenvalue of P, λ the same one of a Laplacian I - f(P), with
-f(P) the mean of P^k over random offsets k and g the discount that shapes their law. Three λ:
+f(P) the mean of P^k over random offsets k and g the discount in their distribution. Three λ:
 
-* `lambda_of_mu`: k >= 1 with probability (1-g) g^(k-1). What a pair sampler without horizon sees.
+* `lambda_of_mu`: k >= 1 with probability (1-g) g^(k-1). That of pairs sampled without horizon.
 * `successor_lambda`: k >= 0, the convention of the successor representation and of published
   tables (Gomez, Bowling & Machado 2024, Table 3). It is g times the first.
-* `horizon_lambda`: k >= 1, cut at the end of a trajectory of known length. What duals learn.
+* `horizon_lambda`: k >= 1, cut at the end of a trajectory of known length. The duals learn it.
 
 Where P is symmetric and states are visited equally often, P gives the eigenvectors of all three.
-Otherwise `sampled_pairs` gives the law of a training pair and `eigensystem` what it teaches.
+Otherwise `sampled_pairs` gives the law of a training pair and `eigensystem` the solution.
 """
 
 from typing import NamedTuple
@@ -87,7 +87,7 @@ def sampled_pairs(P: np.ndarray, start: np.ndarray, steps: int, discount: float)
       discount: g, 0 to 1.
 
     Raises:
-      ValueError: what is given is no probability, or has another shape.
+      ValueError: a wrong shape, or entries that are no probabilities.
     """
     P, start = np.asarray(P, float), np.asarray(start, float)
     _check_square("P", P)
@@ -118,9 +118,9 @@ def eigensystem(M: np.ndarray, missing: str = "raise") -> Eigensystem:
 
     Args:
       M: `[S, S]`, non-negative; scaled to the sum 1, so counts will do.
-      missing: "raise", or "drop" to solve the problem on the states that ever begin a pair, with
-        weight 0 and zeros in every vector elsewhere. States that only end pairs bear no
-        constraint: u is there what makes the loss least, and that is taken into account.
+      missing: "raise", or "drop" to solve the problem on the states that begin a pair, with weight
+        0 and zeros in every vector elsewhere. States that only end pairs have no constraint: u
+        takes the value there that minimises the loss, which A accounts for.
 
     Raises:
       ValueError: M is no such matrix, or a state never begins a pair and `missing` is "raise".
@@ -174,8 +174,8 @@ def published_eigensystem(P: np.ndarray, discount: float) -> Eigensystem:
 def groups(values: ArrayLike, absolute: float = 1e-9, relative: float = 0.0) -> np.ndarray:
     """Ids 0, 0, 1, 2, 2, … int32 `[E]` of eigenvalues that count as one.
 
-    Neighbours belong together when they differ by at most `absolute + relative * larger`, and so
-    chains form. Raises ValueError unless `values [E]` ascend (but for rounding).
+    Neighbours belong together when they differ by at most `absolute + relative * larger`, so groups
+    may be chains. Raises ValueError unless `values [E]` ascend (but for rounding).
     """
     values = np.asarray(values, float)
     if values.ndim != 1 or not np.all(np.diff(values) >= -ROUNDING):
@@ -186,9 +186,9 @@ def groups(values: ArrayLike, absolute: float = 1e-9, relative: float = 0.0) -> 
 
 
 def _signed(vectors: np.ndarray) -> np.ndarray:
-    """The first entry of each column that is not small is positive.
+    """Signs such that the first entry of each column that is not small is positive.
 
-    Not the largest one: an odd vector has two of equal size, which rounding would choose between.
+    Not the largest: an odd vector has two of equal size, and rounding would choose between them.
     """
     size = np.abs(vectors)
     first = np.argmax(size > 0.3 * size.max(axis=0), axis=0)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl import linalg
+from jaxrl.linalg import matmul
 
 Method = Literal["allo", "no_duals", "ggdo", "gdo"]
 SMOOTHING = 0.1  # weight of the newest penalty in its running mean
@@ -27,7 +28,7 @@ FLOOR = 0.1  # least eigenvalue of a Gram matrix of features that a rotation div
 class Moments(NamedTuple):
     """The moments of d features that the objectives use."""
 
-    spread: jax.Array  # [d] E[(u_i(s) - u_i(s'))²]
+    spread: jax.Array  # [d] E[(u_i(s) - u_i(s'))²], the graph term: twice the Dirichlet energy
     error: jax.Array  # [d, d] E[u_j u_k] - δ_jk
     other_error: jax.Array  # [d, d] the same from independent states; equal where exact
 
@@ -40,11 +41,6 @@ class Multipliers(NamedTuple):
     penalty: jax.Array  # [d, d] running mean of error * other_error
 
 
-def product(a: jax.Array, b: jax.Array) -> jax.Array:
-    """A matrix product in full float32, where accelerators would round to fewer bits."""
-    return jnp.matmul(a, b, precision="highest")
-
-
 def gram_error(u: jax.Array, weighted: jax.Array, ordered: bool) -> jax.Array:
     """Σ weighted_j u_k - δ_jk, `[d, d]`, for u `[S, d]` and `weighted`, u times its weights.
 
@@ -52,12 +48,12 @@ def gram_error(u: jax.Array, weighted: jax.Array, ordered: bool) -> jax.Array:
     orthogonality to those before it.
     """
     second = jax.lax.stop_gradient(u) if ordered else u
-    return product(weighted.T, second) - jnp.eye(u.shape[1])
+    return matmul(weighted.T, second) - jnp.eye(u.shape[1])
 
 
 def exact_moments(u: jax.Array, graph: jax.Array, weight: jax.Array, ordered: bool) -> Moments:
     """Of u `[S, d]` under the law of states `weight` `[S]`, with `graph` `[S, S]` of `graph_of`."""
-    spread = jnp.sum(u * product(graph, u), axis=0)
+    spread = jnp.sum(u * matmul(graph, u), axis=0)
     error = gram_error(u, u * weight[:, None], ordered)
     return Moments(spread, error, error)
 
@@ -113,7 +109,7 @@ def drawing_weights(method: Method, d: int) -> jax.Array:
 
 
 def previous_rows_mask(error: jax.Array, threshold: float | None) -> jax.Array:
-    """1 for each feature before which every row of the constraint errs by less than `threshold`.
+    """1 for each feature if all errors in earlier rows of the constraint are below `threshold`.
 
     A curriculum: feature i learns once those before it are orthonormal. `[d]`; all 1 for None.
     """
@@ -152,11 +148,11 @@ def rayleigh_ritz(energy: jax.Array, gram: jax.Array) -> tuple[jax.Array, jax.Ar
     those of u as they can. A direction that u hardly spans comes last, with a short vector.
     """
     size, axes = linalg.eigh(gram)
-    whiten = product(axes * jax.lax.rsqrt(jnp.maximum(size, FLOOR))[None, :], axes.T)
-    symmetric = lambda x: product(whiten, product((x + x.T) / 2, whiten))
-    missing = jnp.eye(len(gram)) - symmetric(gram)  # 0 but for what is hardly spanned,
-    values, within = linalg.eigh(symmetric(energy) + LARGEST * missing)  # which goes last
-    rotation = product(whiten, within)
+    whiten = matmul(axes * jax.lax.rsqrt(jnp.maximum(size, FLOOR))[None, :], axes.T)
+    symmetric = lambda x: matmul(whiten, matmul((x + x.T) / 2, whiten))
+    missing = jnp.eye(len(gram)) - symmetric(gram)  # 0 except in directions hardly spanned,
+    values, within = linalg.eigh(symmetric(energy) + LARGEST * missing)  # which are sorted last
+    rotation = matmul(whiten, within)
     return rotation * jnp.where(jnp.diag(rotation) < 0, -1.0, 1.0)[None, :], values
 
 
@@ -168,12 +164,12 @@ def exact_eigenpairs(
     `graph` `[S, S]` and `weight` `[S]` are those of `graph_of`.
     """
     weight = weight[:, None]
-    slope = product(graph, u) / 2  # ρ L u
-    energy, gram = product(u.T, slope), product((u * weight).T, u)
+    slope = matmul(graph, u) / 2  # ρ L u
+    energy, gram = matmul(u.T, slope), matmul((u * weight).T, u)
     rotation, values = rayleigh_ritz(energy, gram)
     # States that no recorded pair begins in have no weight, and no part in L2(ρ).
     laplacian = slope / jnp.where(weight > 0, weight, 1.0)  # L u
-    miss = product(laplacian, rotation) - values[None, :] * product(u, rotation)
+    miss = matmul(laplacian, rotation) - values[None, :] * matmul(u, rotation)
     residual = jnp.sqrt(jnp.sum(weight * miss**2, axis=0))
     is_whole = len(values) == len(u)  # nothing lies beyond the span of as many features
     return rotation, values, eigenvector_errors(residual, values, is_whole)
@@ -182,8 +178,8 @@ def exact_eigenpairs(
 def sampled_eigenpairs(u: jax.Array, u_next: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """`rayleigh_ritz` from features `[B, d]` of sampled pairs; errors are unknown, so 90°."""
     difference = u - u_next
-    energy = product(difference.T, difference) / (2 * len(u))
-    rotation, values = rayleigh_ritz(energy, product(u.T, u) / len(u))
+    energy = matmul(difference.T, difference) / (2 * len(u))
+    rotation, values = rayleigh_ritz(energy, matmul(u.T, u) / len(u))
     return rotation, values, jnp.full(values.shape, jnp.pi / 2)
 
 

@@ -31,11 +31,10 @@ def eigenoptions(
 ) -> Options:
     """Two options for every feature but the first, one that climbs it and one that descends.
 
-    An option earns φ(s') - φ(s) with every step and may stop at any time; its policy is the best
-    one, and it ends where no action gains. Every option ends with probability 1: where φ is
-    largest on a way that never stopped, going on would gain nothing. The closer the discount to
-    1, the deeper a valley on the way to a higher summit may be. Of equally good actions, the
-    first is taken.
+    An option earns φ(s') - φ(s) with every step and may stop at any time. Its policy is optimal,
+    and it ends where no action gains anything, which happens with probability 1. The closer the
+    discount to 1, the deeper the valleys that it crosses to reach a higher maximum. Of equally
+    good actions, the first is taken.
 
     Args:
       features: `[S, d]`; column 0 is the constant eigenvector, which is left out.
@@ -52,12 +51,12 @@ def eigenoptions(
     if not 0 <= discount < 1:
         raise ValueError(
             f"discount is {discount}, expected 0 <= discount < 1: at 1 every action that may "
-            "still lead to the summit is equally good"
+            "still lead to the maximum is equally good"
         )
     if features.ndim != 2 or features.shape[1] < 2:
         raise ValueError(
             f"features have shape {features.shape}, expected [S, d] with d >= 2: column 0, the "
-            "constant one, makes no option"
+            "constant one, gives no option"
         )
     if successor.shape != probability.shape or successor.shape[:1] != features.shape[:1]:
         raise ValueError(

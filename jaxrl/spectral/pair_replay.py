@@ -1,4 +1,4 @@
-"""Recorded walks on the device, and pairs of states a geometric time apart drawn from them.
+"""A replay of random walks, from which pairs of states a geometric time apart are sampled.
 
 A ring as in `jaxrl.replay`, of whole rollouts. Trajectories end with an episode and with the
 rollout; no pair crosses such an end (`jaxrl.spectral.pairs` has the distribution of the pairs).
@@ -33,14 +33,14 @@ def init(state: PyTree, capacity: int, num_envs: int, num_steps: int) -> replay.
 
 
 def add(ring: replay.Replay, state: PyTree, next_state: PyTree, done: jax.Array) -> replay.Replay:
-    """The ring with a rollout more: states `[T, N, ...]`, and where episodes ended `[T, N]`."""
+    """Adds a rollout to the ring: states `[T, N, ...]`, and where episodes ended `[T, N]`."""
     return replay.add(ring, Step(state, next_state, pairs.remaining(done)))
 
 
 def sample_pairs(
     ring: replay.Replay, key: jax.Array, batch: int, discount: float | jax.Array
 ) -> tuple[PyTree, PyTree]:
-    """`(s, s')`, each `[batch, ...]`: s of any recorded transition, s' k transitions on."""
+    """`(s, s')`, each `[batch, ...]`: s of any recorded transition, s' k transitions later."""
     start_key, offset_key = jax.random.split(key)
     indices = replay.draw(ring, start_key, batch)
     row, env = indices.row[0], indices.env
@@ -51,7 +51,7 @@ def sample_pairs(
 
 
 def sample_states(ring: replay.Replay, key: jax.Array, batch: int) -> PyTree:
-    """`[batch, ...]` of any recorded transition."""
+    """States `[batch, ...]`, uniform over the recorded transitions that start in them."""
     indices = replay.draw(ring, key, batch)
     return replay.take(ring.data.state, indices.row[0], indices.env)
 

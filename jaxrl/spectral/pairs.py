@@ -12,8 +12,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-CELLS = 2**20  # of the table into which pairs are counted, at most, unless S × S is larger
-COPIES = 256  # of that table, at most
+from jaxrl.linalg import matmul
+
+CELLS = 2**20  # largest size of the table into which pairs are counted, unless S × S is larger
+COPIES = 256  # largest number of copies of that table
 
 
 def remaining(done: jax.Array) -> jax.Array:
@@ -60,7 +62,7 @@ def count(
     discount: float | jax.Array,
     num_states: int,
 ) -> jax.Array:
-    """How often each pair is expected when every transition of a rollout begins one: `[S, S]`.
+    """Expected counts `[S, S]` of pairs when each transition of a rollout begins one.
 
     Cell (s, s') is Σ p(k | n) over all pairs of times in one trajectory that begin at s and end at
     s'; the sum is T N. Rounding stays below 1e-5 of a cell, since the sums are spread over copies
@@ -80,7 +82,7 @@ def count(
     time = jnp.arange(length)[:, None]  # [T, 1]
     cells = num_states * num_states
     copies = min(max(CELLS // cells, 1), COPIES, num_envs)
-    copy = cells * (jnp.arange(num_envs) % copies)[None]  # [1, N] where each one's copy begins
+    copy = cells * (jnp.arange(num_envs) % copies)[None]  # [1, N] start of each one's copy
 
     def add(total, shift):
         # Times t and t + shift modulo T: over all shifts up to T/2 every pair of times occurs once,
@@ -107,19 +109,19 @@ class Walk(NamedTuple):
     begins: jax.Array  # int32 [S, T] visits to s with 1..T transitions left
 
 
-def no_walk(num_states: int, length: int) -> Walk:
-    """Nothing seen yet, of trajectories of at most `length` transitions."""
+def empty_walk(num_states: int, length: int) -> Walk:
+    """Counts of 0, for trajectories of at most `length` transitions."""
     empty = lambda size: jnp.zeros((num_states, size), jnp.int32)
     return Walk(empty(num_states), empty(length))
 
 
 def record(walk: Walk, state: jax.Array, next_state: jax.Array, done: jax.Array) -> Walk:
-    """Adds a rollout, all `[T, N]` as for `count`; T must not exceed the length of `no_walk`."""
+    """Adds a rollout, all `[T, N]` as for `count`; T must not exceed the length of `empty_walk`."""
     length = walk.begins.shape[1]
     if state.shape[0] > length:
         raise ValueError(
             f"a rollout has {state.shape[0]} steps, the walk was made for {length}: "
-            "begin with no_walk of that length"
+            "begin with empty_walk of that length"
         )
     left = remaining(done)
     add = lambda table, column: (
@@ -142,17 +144,17 @@ def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
     chain = jnp.where(visits > 0, walk.steps / jnp.maximum(visits, 1), stay)
     n, k = (x + 1 for x in jnp.meshgrid(*2 * (jnp.arange(length),), indexing="ij"))
     law = offset_law(n, k, discount)
-    begins = jnp.matmul(walk.begins.astype(jnp.float32), law, precision="highest")  # [S, K]
+    begins = matmul(walk.begins.astype(jnp.float32), law)  # [S, K]
 
     def add_nearer(pairs: jax.Array, begin: jax.Array) -> tuple[jax.Array, None]:
-        return jnp.matmul(pairs + jnp.diag(begin), chain, precision="highest"), None
+        return matmul(pairs + jnp.diag(begin), chain), None
 
     pairs, _ = jax.lax.scan(add_nearer, jnp.zeros_like(chain), begins.T[::-1])  # Horner's rule
     return pairs / pairs.sum()
 
 
 def _log(discount: float | jax.Array) -> jax.Array:
-    """log g within bounds at which float32 shows what 0 and 1 mean, and no quotient is 0/0.
+    """log g, clipped so that in float32 the limits at 0 and 1 are right and no quotient is 0/0.
 
     exp(-120) is 0, so that only k = 1 is left; at -1e-12 every formula here is the uniform law.
     """

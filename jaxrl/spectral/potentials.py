@@ -16,9 +16,9 @@ def commute_time(features: jax.Array, eigenvalues: jax.Array, goal: jax.Array | 
     Σᵢ (φᵢ(s) - φᵢ(g))² / λᵢ over all but the constant eigenvector (Fouss et al. 2007). Exact for a
     symmetric walk with all S eigenvectors; with the first few it keeps the coarse shape.
 
-    Eigenvalues are raised to sin²(π / 2S), the least that a connected maze of S cells with four
-    moves can have after 0: a path has it (Fiedler 1973). So a learned λ that is still
-    negative or tiny gives its feature much weight, but not all of it.
+    Eigenvalues are raised to sin²(π / 2S), the smallest nonzero one that a connected maze of S
+    cells with four moves can have: that of a path (Fiedler 1973). So a feature whose learned λ is
+    still negative or tiny gets a large weight, but a finite one.
 
     Args:
       features: `[S, d]`; column 0 is the constant eigenvector, which is left out.
@@ -42,7 +42,7 @@ def commute_time(features: jax.Array, eigenvalues: jax.Array, goal: jax.Array | 
 def commute_distance(
     features: jax.Array, eigenvalues: jax.Array, goal: jax.Array | int
 ) -> jax.Array:
-    """√ of `commute_time`, `[S]`: a metric, the length of the way in the embedding φᵢ / √λᵢ."""
+    """√ of `commute_time`, `[S]`: a metric, the Euclidean distance in the embedding φᵢ / √λᵢ."""
     return jnp.sqrt(commute_time(features, eigenvalues, goal))
 
 
@@ -66,5 +66,5 @@ def _check(features: jax.Array) -> None:
     if features.ndim != 2 or features.shape[1] < 2:
         raise ValueError(
             f"features have shape {features.shape}, expected [S, d] with d >= 2: column 0, the "
-            "constant one, tells no distance"
+            "constant one, gives no distance"
         )

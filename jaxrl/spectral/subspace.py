@@ -2,14 +2,14 @@
 
 S states, d learned features, e >= d true vectors, `weight [S]` the law of states in whose L2 all
 angles are measured, <u, v> = Σ weight u v. Pure functions on float32; groups and truth are data,
-so that mazes of equal size share one compilation. Products are in full float32: the shorter
-formats of accelerators would cost the third digit.
+so that mazes of equal size share one compilation. Products are in full float32 (`linalg.matmul`).
 """
 
 import jax
 import jax.numpy as jnp
 
 from jaxrl import linalg
+from jaxrl.linalg import matmul
 
 FLOOR = 1e-3  # least eigenvalue of a Gram matrix of unit columns that still counts as a direction
 PARALLEL = 0.9  # |cos| above which two features are the same one
@@ -26,8 +26,8 @@ def similarity(
 
     A group is a set of features that share one eigenspace. Of the singular values of Vᵀ D Q, with V
     the true columns of a group, D = diag(weight) and Q its learned columns made orthonormal, all
-    count equally. For a simple eigenvalue that is |cos|; what a rotation within the group changes
-    is not seen (Björck & Golub 1973). A feature that is 0, or repeats others of its group, adds 0.
+    count equally. For a simple eigenvalue that is |cos|; rotations within a group change nothing
+    (Björck & Golub 1973). A feature that is 0, or repeats others of its group, adds 0.
     Within 1e-4 of exact arithmetic.
 
     Args:
@@ -35,8 +35,8 @@ def similarity(
       truth: `[S, e]`, orthonormal in L2(weight).
       weight: `[S]`, non-negative.
       learned_group: int `[d]`, the group of each learned column.
-      truth_group: int `[e]`; a group that d cuts keeps all its columns here, and columns of
-        groups without a learned one have the id -1.
+      truth_group: int `[e]`; a group of which only a part is among the d learned keeps all its
+        columns here, and columns of groups without a learned one have the id -1.
 
     Returns:
       A scalar in 0..1.
@@ -54,7 +54,7 @@ def similarity(
     # errors to look like a direction.
     values, vectors = linalg.eigh(gram)
     root = vectors * jax.lax.rsqrt(jnp.maximum(values, FLOOR))[None, :]
-    cosine = linalg.singular_values(_product(cross, root))
+    cosine = linalg.singular_values(matmul(cross, root))
     return jnp.sum(jnp.minimum(cosine, 1.0)) / learned.shape[1]
 
 
@@ -71,7 +71,7 @@ def cosines(learned: jax.Array, truth: jax.Array, weight: jax.Array) -> jax.Arra
 def collapsed(learned: jax.Array, weight: jax.Array, threshold: float = 0.5) -> jax.Array:
     """Which features have collapsed, bool `[d]`, for `learned [S, d]`.
 
-    Those with E[φ²] below `threshold`, where the constraint asks for 1, and those parallel to an
+    Those with E[φ²] below `threshold`, where the constraint is 1, and those parallel to an
     earlier one (|cos| > 0.9). Raises ValueError if the shapes do not fit together.
     """
     _check(learned, learned, weight)
@@ -93,13 +93,9 @@ def within(
     return eigenvalue_errors(found, true) <= relative * jnp.abs(true) + absolute
 
 
-def _product(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.matmul(a, b, precision="highest")
-
-
 def _inner(u: jax.Array, v: jax.Array) -> jax.Array:
     """Products of all columns, `[S, a]` and `[S, b]` to `[a, b]`."""
-    return _product(u.T, v)
+    return matmul(u.T, v)
 
 
 def _unit(vectors: jax.Array, weight: jax.Array) -> jax.Array:

@@ -136,7 +136,7 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert (meta, step) == ({"step": 1}, 1)
     assert bits(loaded) == bits(make_state(1))
     (record,) = caplog.records
-    assert f"checkpoint {path} is passed over" in record.getMessage()
+    assert f"checkpoint {path} is skipped" in record.getMessage()
     assert read_meta(tmp_path) == {"step": 1}
 
 

@@ -148,3 +148,9 @@ def test_lapack_sees_one_matrix_at_a_time(function, argument):
     assert calls
     operands = re.findall(r"tensor<((?:\d+x)*)[fis]\d+>", " ".join(calls))
     assert all(shape.count("x") <= 2 for shape in operands)
+
+
+def test_products_ask_every_accelerator_for_full_precision():
+    a, b = jnp.ones((3, 4)), jnp.ones((4, 2))
+    text = jax.jit(linalg.matmul).trace(a, b).lower(lowering_platforms=("cuda", "tpu")).as_text()
+    assert "precision = [HIGHEST, HIGHEST]" in text

@@ -378,7 +378,7 @@ def test_what_does_not_fit_together_is_refused():
         (replace(EXACT, prior_speed=0.0), BUMPS, "prior_speed is 0.0, expected a number above 0.0"),
         (replace(EXACT, process_noise=-1.0), BUMPS, "process_noise is -1.0"),
         (replace(EXACT, first_variance=0.0), BUMPS, "first_variance is 0.0"),
-        (EXACT, DUFFING._replace(family_start=()), "needs the parameters that are expected"),
+        (EXACT, DUFFING._replace(family_start=()), "needs the prior mean of its parameters"),
         (replace(EXACT, policy=stimulation.Config(every=0)), BUMPS, "policy every is 0"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -103,13 +103,13 @@ def test_gains_through_observations_are_those_of_finite_differences(poisson):
         features = rbf.features(GRID, states[:-1])
         jacobian = jax.vmap(jax.jacfwd(lambda z: rbf.features(GRID, z) @ single(weights)))
         path = fisher.propagated(jnp.eye(D)[None] + DT * jacobian(states[:-1]), DT)
-        known = lambda z: kalman.information(kalman.Belief(z, jnp.zeros((D, D))), emission)
-        told = jax.vmap(known)(states[1:])
+        at = lambda z: kalman.information(kalman.Belief(z, jnp.zeros((D, D))), emission)
+        observed = jax.vmap(at)(states[1:])
         whole = jnp.kron(features[:, None], jnp.eye(D)[None])  # [H, d, C d]
         answers = []
         for rows, prior in (features, root), (whole, jnp.kron(root, jnp.eye(D))):
-            gram = fisher.seen(fisher.kernel(rows, prior), path, told)
-            squared = fisher.seen(fisher.squared_kernel(rows, prior), path, told)
+            gram = fisher.observation_kernel(fisher.kernel(rows, prior), path, observed)
+            squared = fisher.observation_kernel(fisher.squared_kernel(rows, prior), path, observed)
             answers.append((fisher.d_gain(gram), fisher.a_gain(gram, squared)))
         return answers
 
@@ -127,16 +127,18 @@ def test_information_about_an_embedding_of_two_numbers():
     state, change, total, beliefs = 0.1 * np.eye(D), np.zeros((D, 2)), np.zeros((2, 2)), []
     for A, slope in zip(transitions, slopes, strict=True):
         state, change = A @ state @ A.T + process * np.eye(D), A @ change + DT * slope
-        blurred = C @ state @ C.T + noise * np.eye(6)
-        total += change.T @ C.T @ np.linalg.inv(blurred) @ C @ change
+        noisy = C @ state @ C.T + noise * np.eye(6)
+        total += change.T @ C.T @ np.linalg.inv(noisy) @ C @ change
         beliefs.append(state)
 
     @jax.jit
     def gain(slopes, transitions, beliefs, root):
         emission = lambda z: (single(C) @ z, jnp.full(6, noise))
-        told = jax.vmap(lambda P: kalman.information(kalman.Belief(jnp.zeros(D), P), emission))
+        observed = jax.vmap(lambda P: kalman.information(kalman.Belief(jnp.zeros(D), P), emission))
         gram = fisher.kernel(slopes, root)
-        return fisher.d_gain(fisher.seen(gram, fisher.propagated(transitions, DT), told(beliefs)))
+        return fisher.d_gain(
+            fisher.observation_kernel(gram, fisher.propagated(transitions, DT), observed(beliefs))
+        )
 
     path = (single(x) for x in (slopes, transitions, np.array(beliefs)))
     found = gain(*path, root_of(embedding))
@@ -146,4 +148,4 @@ def test_information_about_an_embedding_of_two_numbers():
 
 def test_a_path_of_another_length_is_refused():
     with pytest.raises(ValueError, match="expected 5 or 10 rows"):
-        fisher.seen(jnp.eye(4), jnp.eye(10), jnp.zeros((5, 2, 2)))
+        fisher.observation_kernel(jnp.eye(4), jnp.eye(10), jnp.zeros((5, 2, 2)))

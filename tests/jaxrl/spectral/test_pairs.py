@@ -202,7 +202,7 @@ def chain_walks(steps: int, num_envs: int, every: int, chain=CHAIN, seed: int = 
 
 def walk_of(walks, num_states: int = 5, length: int | None = None) -> pairs.Walk:
     length = length or walks[0].shape[0]
-    return jax.jit(pairs.record)(pairs.no_walk(num_states, length), *walks)
+    return jax.jit(pairs.record)(pairs.empty_walk(num_states, length), *walks)
 
 
 def expected_by_loops(state, next_state, done, discount: float, num_states: int) -> np.ndarray:
@@ -245,7 +245,7 @@ def test_record_adds_over_rollouts_of_any_length_that_fits():
 def test_a_rollout_too_long_for_the_walk_is_refused():
     walks = random_walks(6, 2, num_states=5)
     with pytest.raises(ValueError, match="6 steps, the walk was made for 5: begin with") as error:
-        pairs.record(pairs.no_walk(5, 5), *walks)
+        pairs.record(pairs.empty_walk(5, 5), *walks)
     assert "\n" not in str(error.value)
 
 
