@@ -9,7 +9,7 @@ from typing import Any
 import gymnax
 
 from envs import durotaxis, grid, snake, two_snake, vector_field
-from envs.base import Environment
+from envs.base import Environment, check_name
 
 ALL: dict[str, type[Environment]] = {
     "Snake-v0": snake.Snake,
@@ -30,7 +30,6 @@ def make(env_id: str, **kwargs: Any) -> tuple[Environment, Any]:
 
     Raises ValueError for an unknown id, and for arguments that the environment refuses.
     """
-    if env_id not in ALL:
-        raise ValueError(f"environment {env_id!r} is unknown; expected one of {', '.join(ALL)}")
+    check_name("environment", env_id, ALL)
     env = ALL[env_id](**kwargs)
     return env, env.default_params

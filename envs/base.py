@@ -1,5 +1,6 @@
 """The base class: gymnax's interface, with one transition and one feature computation a step."""
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,12 @@ def is_traced(tree: Any) -> bool:
     return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
 
 
+def check_name(what: str, name: str, known: Collection[str]) -> None:
+    """Raises ValueError unless `name` is one of `known`; `what` is what it names."""
+    if name not in known:
+        raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")
+
+
 class Environment(environment.Environment):
     """A gymnax 1.0 environment whose `step` computes nothing twice.
 
@@ -25,7 +32,7 @@ class Environment(environment.Environment):
     * and the spaces and `num_actions` of gymnax.
 
     `chance` is a separate key for each of the two, unless `chances` is overridden.
-    Where an observation rests on something expensive (a flood fill, a graph), compute that in
+    Where an observation depends on something expensive (a flood fill, a graph), compute that in
     `features(state, params)`; `initial_features` is a cheaper equivalent for first states. `step`
     then computes the features once, whether or not the episode ends, and the observation in
     `info["final_observation"]` costs nothing unless it is read.
@@ -49,13 +56,13 @@ class Environment(environment.Environment):
 
     def start(self, chance: Any, params: Any) -> Any:
         """The first state of an episode."""
-        raise NotImplementedError(f"{self.name} does not say how an episode starts")
+        raise NotImplementedError(f"{self.name} does not implement start")
 
     def transition(
         self, chance: Any, state: Any, action: jax.Array, params: Any
     ) -> tuple[Any, jax.Array, jax.Array, dict[str, Any]]:
         """The next state, the reward, whether it is terminal, and `info`."""
-        raise NotImplementedError(f"{self.name} does not say what an action does")
+        raise NotImplementedError(f"{self.name} does not implement transition")
 
     def features(self, state: Any, params: Any) -> Any:
         """The expensive part of an observation; empty unless overridden."""
@@ -67,7 +74,7 @@ class Environment(environment.Environment):
 
     def describe(self, state: Any, features: Any, params: Any) -> Any:
         """The observation of a state, given its features."""
-        raise NotImplementedError(f"{self.name} does not say what is observed")
+        raise NotImplementedError(f"{self.name} does not implement describe")
 
     def observe(self, key: jax.Array, state: Any, action: Any, params: Any) -> Any:
         """gymnax's hook: the observation of a state."""

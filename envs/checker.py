@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 NUM_ENVS, NUM_STEPS = 3, 64
-ROUNDING = 1e-5  # between two places where XLA computes one observation
+ROUNDING = 1e-5  # XLA may round one observation differently in two places
 
 
 class ContractError(AssertionError):
@@ -16,13 +16,13 @@ class ContractError(AssertionError):
 
 
 def env_checker(env: Any, params: Any = None, seed: int = 0) -> None:
-    """Plays an environment at random and raises ContractError at the first broken promise.
+    """Plays an environment at random and raises ContractError at the first violation.
 
-    Promises checked: `reset` and `step` agree in structure, shapes and dtypes; `step` returns six
+    Checked are: `reset` and `step` agree in structure, shapes and dtypes; `step` returns six
     values with scalar reward and flags; `info` keeps its structure and always has
     `final_observation`; observations are finite and inside `observation_space`; everything runs
     under jit, vmap and scan, the same key gives the same step, and other numbers in `params` do not
-    compile again; the time limit truncates on its very step; two copies of the environment are
+    compile again; the time limit truncates at exactly its step; two copies of the environment are
     equal and hash alike.
     """
     params = env.default_params if params is None else params
@@ -93,7 +93,7 @@ def play_at_random(env: Any, params: Any, key: jax.Array) -> tuple[Any, Any]:
 
 
 def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any, Any]:
-    """One step of all environments; what was seen comes beside the carry of a scan."""
+    """One step of all environments, as the body of a scan: the carry, and what was observed."""
     key, action_key, env_key = jax.random.split(key, 3)
     sample = env.action_space(params).sample
     action = jax.vmap(sample)(jax.random.split(action_key, NUM_ENVS))
@@ -138,10 +138,10 @@ def check_time_limit(env: Any, params: Any) -> None:
 
 
 def check_equality(env: Any) -> None:
-    """`step` is jitted with the environment as a static argument: equal ones must share it."""
+    """`step` is jitted with the environment static, so equal ones must hash alike to share it."""
     twin = copy.copy(env)
     alike = twin == env and hash(twin) == hash(env)
-    require(alike, "two copies of the environment are not equal, so each would compile anew")
+    require(alike, "two copies of the environment are not equal, so each would compile again")
 
 
 def check_same_structure(what: str, found: Any, expected: Any) -> None:

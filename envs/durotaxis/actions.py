@@ -3,11 +3,11 @@
 | form | action |
 |---|---|
 | `global` | float32 `[1 + P]`: the share of the nodes to delete, then the P spawn parameters |
-| `ratio` | float32 `[1]`: that share alone; spawn parameters are given |
+| `ratio` | float32 `[1]`: that share alone; spawn parameters are fixed |
 | `nodes` | (int32 `[C]`: 1 to delete a node, 0 to let it spawn; float32 `[P]`: spawn parameters) |
 
-A share deletes the leftmost nodes. The P spawn parameters are γ, α, noise and, where children are
-sent in a direction, its angle θ.
+A share deletes the leftmost nodes. The P spawn parameters are γ, α, noise and, with `directed`
+spawning, the angle θ.
 """
 
 from typing import Any, Literal, NamedTuple, get_args
@@ -32,18 +32,18 @@ PARAMETERS = {
 
 @struct.dataclass
 class Bounds:
-    """The least and the largest value of each number in an action."""
+    """The smallest and the largest value of each number in an action."""
 
     delete_ratio: tuple[float, float] = (0.0, 0.7)
     """Share of the nodes; below 0.5 every colony grows."""
     gamma: tuple[float, float] = (0.5, 15.0)
-    """Reach on stiff ground, px."""
+    """Distance of children on very stiff ground, px."""
     alpha: tuple[float, float] = (0.5, 4.0)
-    """Intensity at which half of it is reached."""
+    """Intensity at which that distance is half of gamma."""
     noise: tuple[float, float] = (0.05, 0.5)
-    """Added to the reach, px."""
+    """Added to the distance, px."""
     theta: tuple[float, float] = (-0.5236, 0.5236)
-    """Direction, radians; 0 is right."""
+    """Direction of children, radians; 0 is right."""
 
 
 @struct.dataclass
@@ -57,8 +57,8 @@ class Spawn:
 
 
 FIXED = {"directed": Spawn(0.5, 2.0, 0.1, 0.0), "isotropic": Spawn(5.0, 2.0, 0.5, 0.0)}
-"""Spawn parameters where the action is the `ratio` alone; the first are those of the original's
-first stage of training, in which no colony can arrive, the second those of its last version."""
+"""Spawn parameters of the action `ratio`: `directed` from the original's first training stage, in
+which no colony can reach the goal, `isotropic` from its last version."""
 
 
 class Decision(NamedTuple):
@@ -93,7 +93,7 @@ def space(form: str, spawning: str, bounds: Bounds, capacity: int) -> spaces.Spa
 
 
 class Choices(spaces.Discrete):
-    """For each of C slots to spawn, 0, or to be deleted, 1; int32 `[C]`."""
+    """For each of C slots 1 to delete its node or 0 to let it spawn; int32 `[C]`."""
 
     def __init__(self, capacity: int):
         super().__init__(2)
@@ -107,8 +107,10 @@ class Choices(spaces.Discrete):
 
 
 def bounded(form: str, spawning: str, numbers: jax.Array, bounds: Bounds) -> jax.Array:
-    """The numbers `[P]` of an action; those out of bounds count as the nearest within, NaN as the
-    least. A NaN that got into a colony would stay there: no comparison deletes it."""
+    """The numbers `[P]` of an action, clipped to their bounds; NaN becomes the lower bound.
+
+    A NaN in a colony would stay there, as every comparison that could delete it is false.
+    """
     low, high = box(form, spawning, bounds)
     return jnp.where(jnp.isnan(numbers), low, jnp.clip(numbers, low, high))
 

@@ -1,7 +1,6 @@
 """Pictures of a colony on its ground: one position, and a film of a whole episode."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,12 @@ from envs import gif
 from envs.durotaxis import scenery, symbols
 from envs.durotaxis.rules import Colony
 from envs.durotaxis.scenery import FRAME, GAP, LEVELS, STRIP, Scene, View, make_scene, viridis
-from envs.durotaxis.symbols import FINE, INK, NEW, STAR, WHITE
+from envs.durotaxis.symbols import INK, NEW, SCALE, STAR, WHITE
 
 GIF_COLOURS = 250
 HOLD = 2.0  # seconds that a film shows its last position
 LEAST_REACH = 60.0  # px that a close-up shows across
-AROUND = 14  # pixels of a picture that a colony is wider than its nodes
+AROUND = 14  # pixels that a drawn colony may extend beyond the centres of its nodes
 TRAIL = 2.0  # radius of the dots that mark where the centroid was, pixels
 
 Patch = tuple[Image.Image, tuple[int, int]]  # a part of a picture, and its top left corner
@@ -31,7 +30,7 @@ def draw(
     step: int = 0,
     ending: str = "",
 ) -> Image.Image:
-    """One position: the colony `[C]` after `step` steps; `deleted` bool `[C]` are about to go.
+    """One position: the colony `[C]` after `step` steps; `deleted`, bool `[C]`, are deleted next.
 
     `stiffness` `[H, W]` is that of `scenery.ground`; `ending` is the word for how it ended.
     """
@@ -54,21 +53,18 @@ def film(
 ) -> None:
     """Writes the GIF of an episode of S steps: `colonies` `[S + 1, C]`, `deleted` `[S + 1, C]`.
 
-    Raises ValueError for no position, and for a speed that viewers do not play.
+    Raises ValueError for no position, and for a frame rate that viewers do not play.
     """
     count = len(colonies.num_nodes)
     if count == 0:
         raise ValueError("there are no positions to draw; give at least one")
-    if not 1 <= fps <= 50:
-        raise ValueError(f"fps is {fps}; viewers of GIFs play 1 to 50 frames a second")
+    gif.check_fps(fps)
     scene = make_scene(stiffness, reach_of(colonies))
     at = lambda i: jax.tree.map(lambda x: np.asarray(x)[i], colonies)
     word = lambda i: ending if i == count - 1 else ""
     samples = [patches(scene, at(i), deleted[i], i, word(i)) for i in _spread(count, 8)]
     colours = _palette([patch for sample in samples for patch, _ in sample])
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(colours.tobytes())
-    indexed = partial(Image.Image.quantize, palette=palette, dither=Image.Dither.NONE)
+    indexed = gif.quantizer(colours)
     behind = scene._replace(image=scene.image.copy())
     empty = indexed(behind.image)
 
@@ -78,7 +74,7 @@ def film(
             for patch, corner in patches(behind, colony, deleted[i], i, word(i)):
                 picture.paste(indexed(patch), corner)
             yield np.asarray(picture), 1 / fps if i < count - 1 else HOLD
-            for patch, corner in _trail(behind, colony):  # seen once the colony has gone on
+            for patch, corner in _trail(behind, colony):  # visible from the next position on
                 behind.image.paste(patch, corner)
                 empty.paste(indexed(patch), corner)
 
@@ -86,9 +82,9 @@ def film(
 
 
 def reach_of(colonies: Colony, share: float = 0.8) -> float:
-    """How much a close-up of colonies `[S, C]` should show across, px: all of this share of them.
+    """The side of a close-up, px, in which `share` of the colonies `[S, C]` fit.
 
-    In an episode the founders, which lie far apart, should not make the rest small.
+    Not all of them: the founders lie far apart, and would make the rest of an episode small.
     """
     alive = np.arange(np.shape(colonies.x)[1]) < np.asarray(colonies.num_nodes)[:, None]
     if not alive.any():
@@ -103,7 +99,7 @@ def reach_of(colonies: Colony, share: float = 0.8) -> float:
 def patches(
     scene: Scene, colony: Colony, deleted: np.ndarray, step: int, ending: str
 ) -> list[Patch]:
-    """What one position changes of a scene: the words, the colony, its close-up."""
+    """The parts of a scene that one position changes: caption, colony, close-up."""
     count = int(colony.num_nodes)
     caption = scene.image.crop((0, 0, scene.image.width, STRIP))
     _write_caption(caption, scene, colony, step, ending)
@@ -128,7 +124,7 @@ def patches(
 def _drawn(image: Image.Image, points: np.ndarray, *looks: Any) -> Patch:
     """The part of an image that holds a colony, with the colony in it; see `draw_colony`."""
     patch, corner = _around(image, points)
-    large, pen = symbols.refined(patch)
+    large, pen = symbols.enlarged(patch)
     symbols.draw_colony(pen, points - corner, *looks)
     return symbols.reduced(large), corner
 
@@ -141,7 +137,7 @@ def _points(colony: Colony) -> np.ndarray:
 def _write_caption(
     picture: Image.Image, scene: Scene, colony: Colony, step: int, ending: str
 ) -> None:
-    """Step, nodes and the centroid's way to the goal; to the right how it ended."""
+    """Step, nodes and the centroid's position; to the right how the episode ended."""
     pen, font, count = ImageDraw.Draw(picture), symbols.font(21), int(colony.num_nodes)
     words = [f"step {step}", f"{count} node{'s' * (count != 1)}"]
     if count:
@@ -154,7 +150,7 @@ def _write_caption(
 
 
 def _magnified(scene: Scene, view: View) -> Image.Image:
-    """The ground of a close-up; beyond its edges there is the colour of the frame."""
+    """The ground of a close-up; beyond its edges it has the colour of the frame."""
     size = view.box[2] - view.box[0], view.box[3] - view.box[1]
     inverse = (1 / view.scale, 0, view.x, 0, 1 / view.scale, view.y)
     return scene.ground.transform(
@@ -176,15 +172,15 @@ def _trail(scene: Scene, colony: Colony) -> list[Patch]:
         return []
     centre = scene.whole.place(_points(colony).mean(0))
     patch, corner = _around(scene.image, centre[None])
-    large, pen = symbols.refined(patch)
-    x, y = (centre - corner) * FINE
-    for colour, radius in ((INK, (TRAIL + 0.7) * FINE), (STAR, TRAIL * FINE)):
+    large, pen = symbols.enlarged(patch)
+    x, y = (centre - corner) * SCALE
+    for colour, radius in ((INK, (TRAIL + 0.7) * SCALE), (STAR, TRAIL * SCALE)):
         pen.ellipse((x - radius, y - radius, x + radius, y + radius), colour)
     return [(symbols.reduced(large), corner)]
 
 
 def _palette(samples: list[Image.Image]) -> np.ndarray:
-    """uint8 `[K, 3]`: the colours of the scenery, and of what stands in it the best few."""
+    """uint8 `[K, 3]`: the colours of the scenery, and a few that represent the rest best."""
     of_ground = viridis(np.linspace(0, 1, LEVELS))
     fixed = np.array([FRAME, INK, WHITE, NEW, STAR], np.uint8)
     greys = np.linspace(FRAME, WHITE, 12).round().astype(np.uint8)

@@ -9,7 +9,7 @@ import jraph
 import numpy as np
 from gymnax.environments import spaces
 
-from envs.base import Environment, is_traced
+from envs.base import Environment, check_name, is_traced
 from envs.durotaxis import actions, marking, observation, rewards, rules, substrate
 from envs.durotaxis.features import Features
 from envs.durotaxis.reward_step import Ending, Step, ending_of, farthest, is_terminated
@@ -20,7 +20,7 @@ from envs.durotaxis.substrate import Law, Number
 Ground = Literal["linear", "exponential", "random"]
 GROUNDS: tuple[str, ...] = get_args(Ground)
 OBSERVATIONS = ("full", "local")
-GOAL_SLACK = 0.5  # px; the margin that children are held to must not hang on rounding
+GOAL_SLACK = 0.5  # px before the margin that children are clipped to, so rounding cannot matter
 LEAST_WIDTH = 20  # px; below it the goal lies within a few steps of any founder
 
 
@@ -36,11 +36,11 @@ class Durotaxis(Environment):
       out the features that need all pairs of nodes (hull and centrality), which are then 0.
     * Reward: the sum of the components of the set `rewards`, see `envs.durotaxis.rewards`; they
       are in `info["components"]`, float32 `[K]`, in the order of `component_names`.
-    * End: too many nodes (`crowded`), none left (`empty`), the centroid going left for too long
+    * End: too many nodes (`crowded`), none left (`empty`), the centroid moving left for too long
       (`retreated`), or a node at the right edge (`arrived`), which is success; where several hold,
       the first of these. `info["outcome"]` says which one, and how far the colony came.
-    * Ground: `linear` (m = 0.05 per px, b = 1), `exponential` (likewise), `random`, anew for every
-      episode; or any `Params.law` or measured `Params.field`.
+    * Ground: `linear` (m = 0.05 per px, b = 1), `exponential` (likewise), `random`, drawn for
+      every episode; or any `Params.law` or measured `Params.field`.
 
     Raises ValueError for unknown names; `check` checks the numbers in `Params`.
     """
@@ -58,18 +58,11 @@ class Durotaxis(Environment):
         observation: str = "full",
     ):
         super().__init__()
-        known = {
-            "ground": (ground, GROUNDS),
-            "spawning": (spawning, actions.SPAWNINGS),
-            "action": (action, actions.FORMS),
-            "reward_set": (reward_set, tuple(rewards.SETS)),
-            "observation": (observation, OBSERVATIONS),
-        }
-        for name, (value, choices) in known.items():
-            if value not in choices:
-                raise ValueError(
-                    f"{name} {value!r} is unknown; expected one of {', '.join(choices)}"
-                )
+        check_name("ground", ground, GROUNDS)
+        check_name("spawning", spawning, actions.SPAWNINGS)
+        check_name("action", action, actions.FORMS)
+        check_name("reward_set", reward_set, rewards.SETS)
+        check_name("observation", observation, OBSERVATIONS)
         if not 1 <= num_founders <= capacity:
             raise ValueError(
                 f"num_founders is {num_founders}; expected 1 to {capacity}, the capacity"
@@ -83,7 +76,7 @@ class Durotaxis(Environment):
         self.observation = observation
 
     def identity(self) -> dict[str, Any]:
-        """All but default parameters; law and exponential ground differ in numbers alone."""
+        """All but the default parameters; linear and exponential ground differ in numbers only."""
         shapes = {k: v for k, v in vars(self).items() if k != "default_params"}
         return shapes | {"ground": self.ground == "random"}
 
@@ -155,7 +148,7 @@ class Durotaxis(Environment):
         step = self.step_of(state, growth, ending, params)
         components = params.weights.components(step)
         after = State(
-            colony=rules.close_ranks(growth, state.time + 1),
+            colony=rules.next_colony(growth, state.time + 1),
             law=state.law,
             time=state.time + 1,
             left_moves=left_moves,
@@ -239,7 +232,7 @@ class Durotaxis(Environment):
 
     @property
     def component_names(self) -> tuple[str, ...]:
-        """Of the K components of the reward."""
+        """Names of the K components of the reward."""
         return rewards.SETS[self.reward_set].NAMES
 
     @property
@@ -256,7 +249,7 @@ class Durotaxis(Environment):
         return actions.space(self.action, self.spawning, bounds, self.capacity)
 
     def observation_space(self, params: Params | None = None) -> spaces.Dict:
-        """Numbers of any size, as a field may be of any stiffness."""
+        """Unbounded, as a measured field may have any stiffness."""
         shapes = observation.shapes(self.capacity)
         return spaces.Dict(
             {
@@ -269,5 +262,5 @@ class Durotaxis(Environment):
 
 
 def goal(width: Number) -> jax.Array:
-    """Where a colony has arrived, px."""
+    """The x that a node must reach, px."""
     return width - rules.margin(width) - GOAL_SLACK

@@ -20,7 +20,7 @@ SAME_PLACE = 1e-6
 
 @struct.dataclass
 class Features:
-    """What is expensive to compute of a colony."""
+    """The expensive features of a colony."""
 
     is_vertex: jax.Array  # bool [C], vertices of the convex hull; see `hull.vertices`
     hull_area: jax.Array  # float32, px²
@@ -40,7 +40,7 @@ class NodeFeatures(NamedTuple):
     is_vertex: jax.Array  # 1 for a vertex of the convex hull
     is_new: jax.Array  # 1 in the state right after birth; founders never are
     age: jax.Array  # steps since birth
-    stagnation: jax.Array  # steps it has not moved since first seen: one less, for cells never do
+    stagnation: jax.Array  # steps without a move since first seen: age less 1, as cells never move
 
 
 class EdgeFeatures(NamedTuple):
@@ -147,7 +147,7 @@ def graph_features(colony: Colony, features: Features, log_intensity: jax.Array)
 
 
 def centroid(colony: Colony) -> tuple[jax.Array, jax.Array]:
-    """The mean place of the cells, px: two float32 scalars, 0 for an empty colony."""
+    """The mean position of the cells, px: two float32 scalars, 0 for an empty colony."""
     is_alive = rules.alive(colony)
     share = 1 / jnp.maximum(colony.num_nodes, 1).astype(jnp.float32)
     x, y = jnp.where(is_alive, colony.x, 0.0), jnp.where(is_alive, colony.y, 0.0)

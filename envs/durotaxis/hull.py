@@ -1,9 +1,9 @@
-"""The convex hull of some of P points in the plane: its vertices and its area.
+"""The convex hull of those of P points in the plane that a mask selects: vertices and area.
 
-Gift wrapping (Jarvis 1973): from each vertex the supporting line turns on to the next, so the cost
-is one pass over the points a vertex. Where several points lie on that line, up to `TOLERANCE`, the
-farthest is the next vertex; so points that rounding puts a little beyond a straight side are none,
-and of points that coincide the one of the lowest slot stands for all.
+Gift wrapping (Jarvis 1973): from each vertex a line rotates until it meets the next one, which
+costs one pass over the points. If several points lie on that line, up to `TOLERANCE`, the farthest
+is the next vertex. So a point that lies beyond a straight side by rounding only is not a vertex,
+and of points that coincide only the one in the lowest slot is.
 """
 
 from typing import NamedTuple
@@ -12,33 +12,33 @@ import jax
 import jax.numpy as jnp
 
 TOLERANCE = 1e-3
-"""How far a point must stick out of the others' hull to be a vertex, px: some ten times what
-float32 rounds at a thousand px, and a fiftieth of the shortest step of a colony."""
+"""How far outside the hull of the others a point must lie to be a vertex, px: some ten times the
+rounding error of float32 at 1000 px, and a fiftieth of the shortest step of a colony."""
 
 
 class Hull(NamedTuple):
-    """The hull of the points that count."""
+    """The convex hull of the selected points."""
 
     is_vertex: jax.Array  # bool [P]
     area: jax.Array  # float32 [], px²; 0 where the points lie on a line
 
 
 class Walk(NamedTuple):
-    """A walk round the hull, counter-clockwise where y points up."""
+    """The state of a walk around the hull, counter-clockwise if y points up."""
 
-    slot: jax.Array  # int32, of the vertex it has come to
+    slot: jax.Array  # int32, slot of the vertex reached
     is_vertex: jax.Array  # bool [P], the vertices so far
     num_vertices: jax.Array  # int32
-    twice_area: jax.Array  # float32, of the fan from the centre, px²
-    past_half: jax.Array  # bool, whether it is more than half way round the centre
-    is_closed: jax.Array  # bool, whether it has come back
+    twice_area: jax.Array  # float32, area so far between the centre and the sides, times 2, px²
+    past_half: jax.Array  # bool, whether it is more than halfway around the centre
+    is_closed: jax.Array  # bool, whether it is back at the start
 
 
 def vertices(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
-    """Bool `[P]`: which of the points x, y `[P]` (px) that `mask` `[P]` lets count are vertices.
+    """Bool `[P]`: which of the points x, y `[P]` (px) in `mask` `[P]` are vertices.
 
-    Of fewer than three points all are. Of points on a line, up to `TOLERANCE`, those of smallest
-    and largest x and y are, the lowest slot where several are equal: up to four.
+    With fewer than three points, all of them. If all points lie on a line, up to `TOLERANCE`, those
+    of smallest and largest x and y: up to four, the lowest slot of equal ones.
     """
     return convex_hull(x, y, mask).is_vertex
 
@@ -49,7 +49,7 @@ def area(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
 
 
 def convex_hull(x: jax.Array, y: jax.Array, mask: jax.Array) -> Hull:
-    """Vertices and area at the price of one; see `vertices` for the arguments and the rules."""
+    """Vertices and area in one computation; see `vertices` for the arguments and the rules."""
     num_points = jnp.sum(mask.astype(jnp.float32))
     share = mask / jnp.maximum(num_points, 1)
     first = _farthest(x, y, mask, jnp.sum(share * x), jnp.sum(share * y))
@@ -60,7 +60,7 @@ def convex_hull(x: jax.Array, y: jax.Array, mask: jax.Array) -> Hull:
     third = _argmax(jnp.where(mask, height, -1.0))
     is_flat = height[third] <= TOLERANCE * length
     corners = jnp.stack([first, second, third])
-    centre = jnp.mean(x[corners]), jnp.mean(y[corners])  # inside, farther than rounding reaches
+    centre = jnp.mean(x[corners]), jnp.mean(y[corners])  # inside by more than rounding
     walk = _walk(x, y, mask, first, centre, is_flat)
     is_vertex = jnp.where(is_flat, _extremes(x, y, mask), walk.is_vertex)
     is_vertex = jnp.where(num_points < 3, mask, is_vertex)
@@ -75,9 +75,10 @@ def _walk(
     centre: tuple[jax.Array, jax.Array],
     is_flat: jax.Array,
 ) -> Walk:
-    """Round the hull from the vertex `first`, about a centre that lies inside; not at all if flat.
+    """Walks around the hull from the vertex `first`; not at all if the points are flat.
 
-    The centre tells when it is round, for a walk may step over `first`, within tolerance.
+    It ends after a full turn around `centre`, a point inside: within the tolerance it may miss
+    `first`.
     """
     slots = jnp.arange(x.size)
     start_x, start_y = x[first] - centre[0], y[first] - centre[1]
@@ -115,9 +116,9 @@ def _next(
 ) -> jax.Array:
     """The vertex that follows the one in `slot`: all other points lie left of the line to it.
 
-    Directions from here are told by their angle clockwise from the centre's, between 0 and 180
-    degrees, and compared by its cotangent, which falls. Of the directions that leave no point
-    more than `TOLERANCE` to their right, the farthest point in one.
+    A direction is the angle clockwise from the direction of the centre, between 0 and 180 degrees;
+    angles are compared by their cotangents, which decrease. The result is the farthest point in any
+    direction that leaves no point more than `TOLERANCE` to its right.
     """
     to_x, to_y = x - x[slot], y - y[slot]
     centre_x, centre_y = centre[0] - x[slot], centre[1] - y[slot]
@@ -126,11 +127,11 @@ def _next(
     aside = centre_y * to_x - centre_x * to_y  # positive on the right, seen towards the centre
     is_ahead = mask & (aside > 0) & (squared > TOLERANCE**2)
     cotangent = jnp.where(is_ahead, along / aside, jnp.inf)
-    # Turned left by the angle whose sine is tolerance over distance: as far as a line may cut in.
+    # Rotated left by the angle whose sine is tolerance / distance: the limit set by this point.
     tangent = TOLERANCE * jax.lax.rsqrt(jnp.maximum(squared - TOLERANCE**2, TOLERANCE**4))
-    turned = (cotangent + tangent) / (1 - cotangent * tangent)
-    limit = jnp.min(jnp.where(cotangent * tangent < 1, turned, jnp.inf))
-    # The barrier is for speed: XLA for CPU joins the minimum badly with what follows.
+    rotated = (cotangent + tangent) / (1 - cotangent * tangent)
+    limit = jnp.min(jnp.where(cotangent * tangent < 1, rotated, jnp.inf))
+    # The barrier is for speed: XLA for CPU fuses the minimum badly with what follows.
     limit, cotangent, squared = jax.lax.optimization_barrier((limit, cotangent, squared))
     return _argmax(jnp.where(cotangent <= limit, squared, -1.0))
 

@@ -1,7 +1,6 @@
-"""Which nodes should be deleted: the rule of the laboratory, and marks that persist with nodes.
+"""Which nodes should be deleted: a stateless rule, and marks that nodes keep.
 
-A node never moves, so the stiffness under it is the same for life: what it stood on some steps ago
-is what it stands on now, and no past state need be kept to tell.
+Nodes never move, so the stiffness under a node is constant and no past state has to be stored.
 """
 
 from dataclasses import replace
@@ -15,25 +14,25 @@ from envs.durotaxis.substrate import Number
 
 NONE, DELETE, KEEP = 0, 1, 2
 MARGIN = 0.05
-"""How far from the mean intensity a node must stand to be marked without haste."""
+"""Distance of the intensity from its mean above which a node is marked at once."""
 CROWD = 10
-"""Nodes beyond the critical number at which marking cannot wait."""
+"""Nodes beyond the critical number above which every node is marked at once."""
 PATIENCE = 10
-"""Steps of marking that a node may stay unmarked."""
+"""Steps of marking after which every node is marked."""
 ROUNDING = 1e-5
-"""Relative to the mean: what is nearer to it than this is not below it. Far above what float32
-rounds in a sum over a colony, so a node that stands exactly at the mean never counts as below."""
+"""Relative tolerance of comparisons with the mean: far above the rounding error of a float32 sum
+over a colony, so a node exactly at the mean never counts as below it."""
 
 
 @struct.dataclass
 class Marks:
-    """What the nodes of one colony are marked with; C slots, zeros beyond the last node."""
+    """The marks of the nodes of one colony; C slots, zeros beyond the last node."""
 
     mark: jax.Array  # int32 [C] NONE, DELETE or KEEP
-    marked_at: jax.Array  # int32 [C] the time, in steps, at which it got its mark
-    unmarked_for: jax.Array  # int32 [C] how many steps of marking have left it unmarked
+    marked_at: jax.Array  # int32 [C] the time, in steps, of the mark
+    unmarked_for: jax.Array  # int32 [C] steps of marking spent without a mark
     was_crowded: jax.Array  # bool, whether marking has begun in this episode
-    is_first: jax.Array  # bool, whether it began just now
+    is_first: jax.Array  # bool, whether it began in this step
 
 
 def no_marks(capacity: int) -> Marks:
@@ -49,21 +48,21 @@ def marked(
     time: jax.Array,
     critical_nodes: Number,
 ) -> Marks:
-    """The marks once the colony has been looked at, which is before it acts at `time` (steps).
+    """The updated marks of a colony, before it acts at `time` (steps).
 
-    Only a colony of more than `critical_nodes` is marked. Its nodes on ground more than `MARGIN`
-    below the mean of `intensity` `[C]` are to be deleted, those as much above to be kept; between
-    the two, one waits until there are `CROWD` nodes too many or `PATIENCE` steps have passed, and
-    then the mean decides. A node to be kept may become one to be deleted, never the reverse.
+    Nodes are marked while there are more than `critical_nodes`. On ground more than `MARGIN` below
+    the mean of `intensity` `[C]` they get DELETE, more than `MARGIN` above it KEEP. In between they
+    get DELETE below the mean, else KEEP, but only once there are more than `CROWD` nodes too many
+    or the node has waited `PATIENCE` steps for a mark. KEEP may become DELETE, never the reverse.
     """
     nodes = alive(colony)
     level = mean(nodes, intensity)
     crowded = colony.num_nodes > critical_nodes
-    pressed = colony.num_nodes > critical_nodes + CROWD
-    poor = below(intensity, level, MARGIN)
-    rich = below(-intensity, -level, MARGIN)
-    decided = poor | rich | pressed | (marks.unmarked_for >= PATIENCE)
-    wanted = jnp.where(poor | (~rich & below(intensity, level)), DELETE, KEEP)
+    urgent = colony.num_nodes > critical_nodes + CROWD
+    soft = below(intensity, level, MARGIN)
+    stiff = below(-intensity, -level, MARGIN)
+    decided = soft | stiff | urgent | (marks.unmarked_for >= PATIENCE)
+    wanted = jnp.where(soft | (~stiff & below(intensity, level)), DELETE, KEEP)
     changes = (marks.mark == NONE) | ((marks.mark == KEEP) & (wanted == DELETE))
     changes = changes & nodes & crowded & decided
     mark = jnp.where(changes, wanted, marks.mark)
@@ -78,23 +77,23 @@ def marked(
 
 
 def inherit(marks: Marks, growth: Growth) -> Marks:
-    """The marks once the colony has closed ranks: survivors keep theirs, children have none."""
+    """The marks after a step: survivors keep theirs in their new slots, children have none."""
     carried = (marks.mark, marks.marked_at, marks.unmarked_for)
     mark, marked_at, unmarked_for = compact(carried, growth.survives)
     return replace(marks, mark=mark, marked_at=marked_at, unmarked_for=unmarked_for)
 
 
-def lab_marks(
+def deletion_rule(
     colony: Colony,
     intensity: jax.Array,
     time: jax.Array,
     critical_nodes: Number,
     delay: Number,
 ) -> jax.Array:
-    """Bool `[C]`: the nodes that the laboratory's rule wants gone from a colony at `time` (steps).
+    """Bool `[C]`: the nodes of a colony at `time` (steps) that should be deleted.
 
-    Of the nodes that are old enough (`existed`) and stand on ground below the mean of `intensity`
-    `[C]`, the rightmost `quota`, among equals the lowest slot. It needs nothing but the colony.
+    They are the rightmost `quota` of the nodes that are old enough (`existed`) and on ground below
+    the mean of `intensity` `[C]`; of equal ones the lowest slots.
     """
     nodes = alive(colony)
     old = nodes & existed(colony.birth, time, delay)
@@ -104,27 +103,27 @@ def lab_marks(
 
 
 def quota(candidates: jax.Array, num_nodes: jax.Array, critical_nodes: Number) -> jax.Array:
-    """How many of the candidates are marked: 15 % of the nodes beyond the critical number.
+    """How many of the candidates to delete: 15 % of the nodes beyond the critical number.
 
-    At least one and at most all of them; none in a colony that is not beyond it.
+    At least one and at most all candidates; none if the colony is not beyond that number.
     """
     excess = num_nodes - critical_nodes
-    share = jnp.floor(3 * excess / 20).astype(jnp.int32)  # 0.15 is no binary fraction
+    share = jnp.floor(3 * excess / 20).astype(jnp.int32)  # 0.15 is not exact in binary
     return jnp.where(excess > 0, jnp.minimum(jnp.maximum(share, 1), candidates), 0)
 
 
 def existed(birth: jax.Array, time: jax.Array, delay: Number) -> jax.Array:
-    """Whether nodes of a colony at `time` (steps) were there `delay` + 1 steps before."""
+    """Whether nodes of a colony at `time` (steps) already existed `delay` + 1 steps before."""
     return birth <= time - delay - 1
 
 
 def below(value: jax.Array, level: jax.Array, margin: float = 0.0) -> jax.Array:
-    """Whether values lie more than `margin` below a level, and by more than rounding."""
+    """Whether values are more than `margin` below a level, and by more than rounding errors."""
     return value < level - margin - ROUNDING * jnp.abs(level)
 
 
 def gain(after: jax.Array, before: jax.Array) -> jax.Array:
-    """How much intensity was gained; 0 where it is no more than rounding.
+    """The gain of intensity; 0 if it is within rounding errors.
 
     On steep exponential ground even the last bits of a float32 are many units of intensity.
     """

@@ -1,6 +1,6 @@
 """What an agent sees of a colony: one padded graph, every number of order 1.
 
-W and H are width and height of the ground, and L = (W + H) / 10, some breadths of a young colony,
+W and H are width and height of the ground, and L = (W + H) / 10, some widths of a young colony,
 all in px. The columns are the fields of the tuples in `features`, in their order:
 
 | nodes | scale | | nodes | scale |
@@ -44,7 +44,7 @@ from envs.durotaxis.substrate import Law, Number
 NODE_SIZE = len(NodeFeatures._fields)
 EDGE_SIZE = len(EdgeFeatures._fields)
 GRAPH_SIZE = len(GraphFeatures._fields)
-TILE = 4  # cells whose distances to all others are added up in one go
+TILE = 4  # cells whose distances to all others are added up per iteration
 
 
 def shapes(capacity: int) -> jraph.GraphsTuple:

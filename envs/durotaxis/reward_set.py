@@ -16,14 +16,14 @@ from envs.durotaxis.marking import below, count, existed, quota
 from envs.durotaxis.reward_step import Facts, Step, facts_of, total
 
 Signal = Callable[[Any, Facts], jax.Array]
-"""From the weights of a set, of which it reads prices, and the facts to a float32 scalar."""
+"""Maps the weights of a set, which include prices, and the facts to a float32 scalar."""
 
 KEPT = 0.25
-"""What the potential `shaping_delete` counts for a node that is not marked; a marked one is -1."""
+"""Potential, in `shaping_delete`, of a node that should be kept; others have -1."""
 
 
 def shaped(potential: Callable[[Facts], tuple[jax.Array, jax.Array]]) -> Signal:
-    """The shaping by a potential, which is given as its values before and after the step."""
+    """The shaping by a potential: a function that returns Φ(s) and Φ(s'), before and after."""
 
     def signal(weights: "RewardSet", facts: Facts) -> jax.Array:
         before, after = potential(facts)
@@ -33,9 +33,9 @@ def shaped(potential: Callable[[Facts], tuple[jax.Array, jax.Array]]) -> Signal:
 
 
 def marked_nodes(facts: Facts) -> tuple[jax.Array, jax.Array]:
-    """Φ: -1 for every node that the laboratory's rule marks, `KEPT` for every other.
+    """Φ: -1 for every node that `marking.deletion_rule` marks, `KEPT` for every other.
 
-    How many are marked is known without finding out which.
+    Only their number is computed, which does not need the rule itself.
     """
     step, birth = facts.step, facts.step.growth.before.birth
 
@@ -52,7 +52,7 @@ def marked_nodes(facts: Facts) -> tuple[jax.Array, jax.Array]:
 
 
 def distance_left(facts: Facts) -> tuple[jax.Array, jax.Array]:
-    """Φ: minus the way from the centroid to the goal, px; 0 without nodes."""
+    """Φ: minus the distance from the centroid to the goal, px; 0 without nodes."""
     goal = facts.step.width - 1
     return (
         jnp.where(facts.num_before > 0, facts.centroid - goal, 0.0),
@@ -79,22 +79,22 @@ class RewardSet:
     """The weights of a reward set: numbers, so that a sweep over them is one compilation.
 
     A component is the weight of its name times its signal, and the reward of a step is the sum of
-    the components. Where a component prices several events, the prices are further fields, whose
-    names begin like the component's (of `termination`: like the endings'). Penalties are negative.
+    the components. If a component distinguishes several events, their prices are further fields,
+    named after the component (for `termination`, after the endings). Penalties are negative.
     """
 
     TERMS: ClassVar[Mapping[str, Signal]] = SHAPING
     NAMES: ClassVar[tuple[str, ...]] = tuple(SHAPING)
-    """Of the K components, in order."""
+    """Names of the K components, in order."""
 
     shaping_delete: float = 0.0
-    """Shaping by which nodes ought to be deleted."""
+    """Shaping by the nodes that should be deleted."""
     shaping_centroid: float = 0.0
-    """Shaping by the way to the goal, per px."""
+    """Shaping by the distance to the goal, per px."""
     shaping_spawn: float = 0.0
     """Shaping by the nodes on stiff ground, per node."""
     shaping_discount: float = 0.99
-    """The discount γ of the shaping; make it the agent's."""
+    """The discount γ of the shaping; it should be the agent's."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)

@@ -1,4 +1,4 @@
-"""The reward sets that need nothing but the step: the full one and two that look at progress."""
+"""The reward sets `normal`, `distance` and `three_part`, which need no marks."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -8,18 +8,21 @@ import jax.numpy as jnp
 from flax import struct
 
 from envs.durotaxis import reward_signals as signals
-from envs.durotaxis.marking import lab_marks
+from envs.durotaxis.marking import deletion_rule
 from envs.durotaxis.reward_set import SHAPING, RewardSet, Signal, termination
 from envs.durotaxis.reward_step import Facts, advance, total
 
 
 @struct.dataclass
 class Normal(RewardSet):
-    """Everything that a step may be worth, each on its own.
+    """The full set: one component for each property of a step.
 
-    Movement is left out, since nodes never move; so is a pay for every step of training that the
-    first version added, which drowned all the rest. "After" means the survivors and the children.
-    Of a node, d is the distance from the nearer horizontal wall over the height.
+    "After" means the survivors and the children; d is a node's distance from the nearer horizontal
+    wall, divided by the height. A component that distinguishes several events is a factor, and the
+    fields after it are the price of each event.
+
+    Two rewards of the original are left out: one for movement, since nodes never move, and one for
+    being alive, which outweighed all others.
     """
 
     TERMS: ClassVar[Mapping[str, Signal]] = {
@@ -48,102 +51,102 @@ class Normal(RewardSet):
     connectivity: float = -5.0
     """Fewer than two nodes after."""
     growth: float = -3.0
-    """More nodes after than the critical number: times their ratio."""
+    """More nodes after than the critical number: times the ratio of the two."""
     company: float = 0.1
-    """Two nodes at least and no more than the critical number."""
+    """At least two nodes after, and no more than the critical number."""
     action_count: float = 0.01
     """Per node before: each of them spawns or is deleted."""
     centroid: float = 5.0
-    """Per px that the centroid goes to the right."""
+    """Per px that the centroid moves to the right."""
     spawn: float = 1.0
-    """Per child, the price of:"""
+    """Factor of the prices of children, spawn_*."""
     spawn_success: float = 2.5
-    """one on ground stiffer than its parent's by `delta_intensity` or more;"""
+    """Per child on ground stiffer than its parent's by `delta_intensity` or more."""
     spawn_failure: float = -1.0
-    """any other."""
+    """Per child on any other ground."""
     boundary: float = 1.0
-    """Per child, the price of:"""
+    """Factor of the prices of children near a horizontal wall, boundary_*."""
     boundary_near: float = -3.0
-    """one with d < 0.15;"""
+    """Per child with 0.08 ≤ d < 0.15."""
     boundary_danger: float = -8.0
-    """one with d < 0.08, instead."""
+    """Per child with d < 0.08."""
     delete: float = 1.0
-    """Per node before, the price of:"""
+    """Factor of the prices of deletions, delete_*; for the rule see `marking.deletion_rule`."""
     delete_marked: float = 2.0
-    """deleting one that the laboratory's rule marks;"""
+    """Per deleted node that should be deleted by the rule."""
     delete_missed: float = -2.0
-    """keeping one that it marks;"""
+    """Per kept node that should be deleted by the rule."""
     delete_unmarked: float = -2.0
-    """deleting one that it does not mark."""
+    """Per deleted node that should be kept by the rule."""
     efficiency: float = 1.0
-    """Per deleted node, the price of:"""
+    """Factor of the prices of deleting old nodes, efficiency_*."""
     efficiency_age: float = 0.05
-    """each step of its age beyond 50, where a node is 1 in its first state;"""
+    """Per deleted node and step of its age beyond 50; a node has age 1 in its first state."""
     efficiency_stagnation: float = 0.1
-    """each step of its stagnation, which is its age less 1, beyond 20."""
+    """Per deleted node and step of its stagnation beyond 20; stagnation is age less 1."""
     edge: float = 1.0
-    """Per edge after, from parent to child, the price of:"""
+    """Factor of the prices of edges after, from parent to child, edge_*."""
     edge_rightward: float = 0.5
-    """one that goes right by more than 0.01 px;"""
+    """Per edge that goes right by more than 0.01 px."""
     edge_leftward: float = -0.05
-    """one that goes left by more than 0.01 px."""
+    """Per edge that goes left by more than 0.01 px."""
     intensity: float = 0.3
-    """Per unit of intensity under each node after, each counted for 1e6 at most."""
+    """Per unit of intensity under each node after, up to 1e6 units per node."""
     hull: float = 0.1
     """Per vertex of the convex hull after."""
     left_edge: float = -0.2
-    """Per node after in the leftmost tenth."""
+    """Per node after in the leftmost tenth of the ground."""
     zones: float = 1.0
-    """Per node after, the price of:"""
+    """Factor of the prices of nodes near a horizontal wall, zones_*."""
     zones_near: float = -0.5
-    """d < 0.15;"""
+    """Per node after with 0.08 ≤ d < 0.15."""
     zones_danger: float = -2.0
-    """d < 0.08, instead;"""
+    """Per node after with 0.03 ≤ d < 0.08."""
     zones_critical: float = -5.0
-    """d < 0.03, instead."""
+    """Per node after with d < 0.03."""
     centre: float = 0.05
     """Per node after in the middle 30 % of the height."""
     above_average: float = 1.0
-    """Per survivor that was there `delay` + 1 steps before the state after, the price of:"""
+    """Factor of the prices of survivors that existed `delay` + 1 steps ago, above_average_*."""
     above_average_below: float = -0.3
-    """standing on less than the mean intensity after;"""
+    """Per such survivor on less than the mean intensity after."""
     above_average_above: float = 1.5
-    """any other."""
+    """Per other such survivor."""
     survival: float = 1.0
-    """Per step t = 1, 2, ..., times 1 + min(1, t / 80 % of the time limit):"""
+    """Factor of survival_*; in step t = 1, 2, ... times 1 + min(1, t / 80 % of the time limit)."""
     survival_step: float = 0.01
-    """any step;"""
+    """Every step."""
     survival_late: float = 0.02
-    """steps from the hundredth on, besides."""
+    """Every step from the hundredth on, in addition."""
     milestone: float = 1.0
-    """Once an episode each, the price of the first node to have come:"""
+    """Factor of the prices of milestones, milestone_*, each paid once an episode."""
     milestone_25: float = 50.0
-    """25 % of the width;"""
+    """First node at 25 % of the width."""
     milestone_50: float = 150.0
-    """50 %;"""
+    """First node at 50 % of the width."""
     milestone_75: float = 300.0
-    """75 %;"""
+    """First node at 75 % of the width."""
     milestone_90: float = 500.0
-    """90 %."""
+    """First node at 90 % of the width."""
     termination: float = 1.0
-    """The end of an episode, the price of:"""
+    """Factor of the prices of endings: crowded, empty, retreated, arrived."""
     crowded: float = -15.0
-    """too many nodes;"""
+    """Price of an ending with too many nodes."""
     empty: float = -100.0
-    """no nodes;"""
+    """Price of an ending without nodes."""
     retreated: float = -50.0
-    """too many steps to the left in a row;"""
+    """Price of an ending after too many steps to the left in a row."""
     arrived: float = 500.0
-    """a node at the goal."""
+    """Price of an ending with a node at the goal."""
 
 
 def relative_advance(weights: Any, facts: Facts) -> jax.Array:
-    """The way of the centroid to the right, as a share of the way across."""
+    """The displacement of the centroid to the right, as a share of the width."""
     return advance(facts) / (facts.step.width - 1)
 
 
 def every_step(weights: Any, facts: Facts) -> jax.Array:
-    """1, whatever happened."""
+    """1 in every step."""
     return jnp.ones((), jnp.float32)
 
 
@@ -155,7 +158,7 @@ def bounded_termination(weights: "Distance", facts: Facts) -> jax.Array:
 
 @struct.dataclass
 class Distance(RewardSet):
-    """How far the centroid went, and how the episode ended."""
+    """The displacement of the centroid, and the ending."""
 
     TERMS: ClassVar[Mapping[str, Signal]] = {
         "distance": relative_advance,
@@ -165,27 +168,29 @@ class Distance(RewardSet):
     }
 
     distance: float = 5.0
-    """Per width that the centroid goes to the right; paid from the first step on."""
+    """Per ground width that the centroid moves to the right, from the first step on."""
     step: float = 0.0
-    """Every step; below 0 it is a cost of time."""
+    """Every step; a negative value is a cost of time."""
     termination: float = 1.0
-    """The end of an episode, the price of which is scaled and clipped."""
+    """Factor of the prices of endings, scaled and clipped: crowded, empty, retreated, arrived."""
     termination_scale: float = 0.02
+    """The price of an ending is multiplied by this first."""
     termination_bound: float = 10.0
+    """The scaled price is clipped to ± this."""
     crowded: float = -15.0
-    """The price of too many nodes,"""
+    """Price of an ending with too many nodes."""
     empty: float = -100.0
-    """of no nodes,"""
+    """Price of an ending without nodes."""
     retreated: float = -50.0
-    """of too many steps to the left in a row,"""
+    """Price of an ending after too many steps to the left in a row."""
     arrived: float = 500.0
-    """of a node at the goal."""
+    """Price of an ending with a node at the goal."""
 
 
 def agreement(weights: Any, facts: Facts) -> jax.Array:
-    """The mean over the nodes before of 1 for deleting the marked or keeping the rest, else -1."""
+    """The mean over the nodes before: 1 if deleted or kept as `deletion_rule` says, else -1."""
     step = facts.step
-    marked = lab_marks(
+    marked = deletion_rule(
         step.growth.before, facts.intensity, step.time, step.critical_nodes, step.delay
     )
     score = total(facts.nodes, jnp.where(marked == facts.deleted, 1.0, -1.0))
@@ -193,17 +198,17 @@ def agreement(weights: Any, facts: Facts) -> jax.Array:
 
 
 def saturated_advance(weights: "ThreePart", facts: Facts) -> jax.Array:
-    """The way of the centroid to the right, within -1 and 1.
+    """tanh(d / `distance_scale`), d px being the displacement of the centroid to the right.
 
-    The first version weighed the way by the slope of the ground and divided it by a scale that
-    holds the same slope as a factor: the slope cancels, on every ground, and is not computed.
+    The original multiplies d by the slope of the ground and divides it by a scale that contains the
+    same slope, which therefore cancels.
     """
     return jnp.tanh(advance(facts) / weights.distance_scale)
 
 
 @struct.dataclass
 class ThreePart(RewardSet):
-    """Deletion, distance and ending, each within -1 and 1."""
+    """Deletion, displacement and ending, each between -1 and 1."""
 
     TERMS: ClassVar[Mapping[str, Signal]] = {
         "delete": agreement,
@@ -213,18 +218,18 @@ class ThreePart(RewardSet):
     }
 
     delete: float = 1.0
-    """How far what was deleted agrees with what the laboratory's rule marks."""
+    """Agreement of the deletions with `marking.deletion_rule`."""
     distance: float = 1.0
-    """How far the centroid went to the right."""
+    """Displacement of the centroid to the right, saturated by tanh."""
     distance_scale: float = 0.05 / 1.4722
-    """px; 0.05 px to the right are worth 0.9. Colonies often go farther: enlarge it for them."""
+    """px; 0.05 px to the right are worth 0.9. Increase it for colonies that move farther a step."""
     termination: float = 1.0
-    """The end of an episode, the price of:"""
+    """Factor of the prices of endings: crowded, empty, retreated, arrived."""
     crowded: float = -1.0
-    """too many nodes;"""
+    """Price of an ending with too many nodes."""
     empty: float = -1.0
-    """no nodes;"""
+    """Price of an ending without nodes."""
     retreated: float = -1.0
-    """too many steps to the left in a row;"""
+    """Price of an ending after too many steps to the left in a row."""
     arrived: float = 1.0
-    """a node at the goal."""
+    """Price of an ending with a node at the goal."""

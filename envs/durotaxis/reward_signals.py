@@ -1,7 +1,6 @@
 """The signals of the full reward set: float32 scalars, from its weights and the facts of a step.
 
-`envs.durotaxis.reward_sets.Normal` says what each is and what it is worth. A reward for movement
-is left out, since nodes never move.
+`envs.durotaxis.reward_sets.Normal` documents each of them and its prices.
 """
 
 from typing import Any
@@ -10,13 +9,13 @@ import jax
 import jax.numpy as jnp
 
 from envs.durotaxis import hull as convex
-from envs.durotaxis.marking import below, existed, gain, lab_marks
+from envs.durotaxis.marking import below, deletion_rule, existed, gain
 from envs.durotaxis.reward_step import Facts, advance, milestones_reached, total
 from envs.durotaxis.rules import nearest_survivor
 
 LARGEST_INTENSITY = 1e6
-"""What a node's ground counts for at most: steep exponential ground reaches 1e38, of which a few
-nodes would add up to infinity, and long before that nothing else would be heard."""
+"""Largest intensity that is paid for: steep exponential ground reaches 1e38, where the sum over a
+few nodes overflows, and far smaller values already outweigh all other components."""
 OLD_AGE, LONG_STAGNATION = 50, 20  # steps
 SURVIVAL_MATURES = 100  # steps
 
@@ -68,7 +67,7 @@ def boundary(weights: Any, facts: Facts) -> jax.Array:
 
 def delete(weights: Any, facts: Facts) -> jax.Array:
     step = facts.step
-    marked = lab_marks(
+    marked = deletion_rule(
         step.growth.before, facts.intensity, step.time, step.critical_nodes, step.delay
     )
     gone = jnp.where(marked, weights.delete_marked, weights.delete_unmarked)

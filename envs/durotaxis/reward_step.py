@@ -1,7 +1,7 @@
 """The inputs of the rewards: one step of a colony, and the facts that several rewards need.
 
-Rewards see a colony before its slots are compacted: the survivors in the slots they had, each with
-its one child beside it. So they are right even where the children exceed the capacity.
+Rewards are computed before slots are compacted: survivors are in their old slots, each with its one
+child beside it. So rewards are correct even if the children exceed the capacity.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from envs.durotaxis.rules import Growth, alive
 from envs.durotaxis.substrate import Law, Number
 
 FRACTIONS = (0.25, 0.5, 0.75, 0.9)
-"""Of the width: where the milestones stand."""
+"""Milestones, as fractions of the width."""
 
 
 class Ending(NamedTuple):
@@ -23,7 +23,7 @@ class Ending(NamedTuple):
 
     crowded: jax.Array  # more nodes than the threshold
     empty: jax.Array  # no node is left
-    retreated: jax.Array  # the centroid went left too many times in a row
+    retreated: jax.Array  # the centroid moved left too many times in a row
     arrived: jax.Array  # a node is at the goal
 
 
@@ -53,9 +53,9 @@ class Step(NamedTuple):
     delay: Number  # steps
     delta_intensity: Number  # what a child must gain over its parent to count as a success
     max_steps: Number  # steps of an episode
-    milestones: jax.Array  # bool [4], those reached before
+    milestones: jax.Array  # bool [4], reached before this step
     ending: Ending
-    marks: Marks | tuple[()] = ()  # only where the rewards are those of the state machine
+    marks: Marks | tuple[()] = ()  # only with the reward set `state_machine`
 
 
 class Facts(NamedTuple):
@@ -78,7 +78,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(step: Step) -> Facts:
-    """The facts; all are cheap, and those that no reward reads are never computed under `jit`."""
+    """Derives the facts; under `jit` those that no reward reads are never computed."""
     before, growth = step.growth.before, step.growth
     nodes = alive(before)
     survives = growth.survives & nodes
@@ -86,7 +86,7 @@ def facts_of(step: Step) -> Facts:
     size = step.width, step.height
     intensity = substrate.intensity(*ground, before.x, before.y, *size)
     child_intensity = substrate.intensity(*ground, growth.child_x, growth.child_y, *size)
-    origin = before.x[0]  # near the others, which keeps what rounding does to the centroid small
+    origin = before.x[0]  # relative to a node, so that rounding errors of the centroid stay small
     x, child_x = before.x - origin, growth.child_x - origin
     num_before = count(nodes)
     num_after = 2 * count(survives)
@@ -114,12 +114,12 @@ def is_terminated(ending: Ending) -> jax.Array:
 
 
 def total(mask: jax.Array, *values: jax.Array) -> jax.Array:
-    """Float32 `[]`: the sum of all `values` `[C]`, numbers or truths, at the slots in `mask`."""
+    """Float32 `[]`: the sum of all `values` `[C]`, numbers or booleans, at the slots in `mask`."""
     return jnp.sum(jnp.where(mask, sum(value.astype(jnp.float32) for value in values), 0.0))
 
 
 def advance(facts: Facts) -> jax.Array:
-    """How far the centroid went to the right, px; 0 where there was or is no colony."""
+    """How far the centroid moved to the right, px; 0 without a colony before or after."""
     return jnp.where(facts.is_colony, facts.centroid_after - facts.centroid, 0.0)
 
 

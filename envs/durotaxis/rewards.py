@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from envs.base import is_traced
+from envs.base import check_name, is_traced
 from envs.durotaxis.reward_machine import StateMachine
 from envs.durotaxis.reward_set import RewardSet
 from envs.durotaxis.reward_sets import Distance, Normal, ThreePart
@@ -46,8 +46,8 @@ def weights_of(name: str, **changes: Any) -> RewardSet:
 def check(name: str, weights: Any) -> None:
     """Raises ValueError unless `weights` are those of the set `name`.
 
-    They may have any axes; traced ones cannot be checked and pass. All must be finite, scales
-    above 0 and bounds and the discount within reason.
+    They may have any shape; traced ones cannot be checked and pass. All must be finite, scales
+    above 0, bounds at least 0, and the discount between 0 and 1.
     """
     kind = _set_of(name)
     if not isinstance(weights, kind):
@@ -66,13 +66,12 @@ def check(name: str, weights: Any) -> None:
 
 
 def _set_of(name: str) -> type[RewardSet]:
-    if name not in SETS:
-        raise ValueError(f"reward set {name!r} is unknown; expected one of {', '.join(SETS)}")
+    check_name("reward set", name, SETS)
     return SETS[name]
 
 
 def _expected(name: str, value: np.ndarray) -> str:
-    """What is expected instead of a value; nothing where it will do."""
+    """What is expected instead of an invalid value; empty for a valid one."""
     if not np.issubdtype(value.dtype, np.number):
         return "a number"
     if not np.all(np.isfinite(value)):

@@ -2,8 +2,8 @@
 
 Cells never move. On every step some are deleted, and each of the others has one child. The links
 from parents to children form a forest, for every cell has at most one parent: deleting a cell hands
-its children to its own parent. So the whole graph is one integer a cell. No reward, no observation,
-no episode here.
+its children to its own parent. So the whole graph is one integer per cell. No reward, no
+observation, no episode here.
 
 A colony of N cells lies in slots 0 to N - 1 of C, each parent in a lower slot than its children.
 """
@@ -16,7 +16,7 @@ from flax import struct
 
 from envs.durotaxis import selection
 
-# Choosing cells is part of the rules; these three are used by this name too.
+# Selecting cells is part of the rules, so these are re-exported.
 from envs.durotaxis.selection import compact as compact
 from envs.durotaxis.selection import leftmost as leftmost
 from envs.durotaxis.selection import rightmost as rightmost
@@ -79,7 +79,7 @@ def alive(colony: Colony) -> jax.Array:
 
 
 def delete_count(ratio: jax.Array, num_nodes: jax.Array) -> jax.Array:
-    """How many of N cells a ratio asks to delete: ⌊ratio N⌋ in float32, held to [0, N]; int32."""
+    """How many of N cells a ratio deletes: ⌊ratio N⌋ in float32, clipped to [0, N]; int32."""
     asked = jnp.floor(jnp.asarray(ratio, jnp.float32) * num_nodes.astype(jnp.float32))
     return jnp.clip(asked, 0, num_nodes).astype(jnp.int32)
 
@@ -127,10 +127,10 @@ def isotropic(
     width: Number,
     height: Number,
 ) -> tuple[jax.Array, jax.Array]:
-    """Where the children land, float32 `[C]` each: anywhere around, and wider on stiff ground.
+    """Where the children land, float32 `[C]` each: in any direction, farther on stiff ground.
 
-    `normals` `[C, 3]` are standard normal. The first varies the reach, by `noise` px a unit: R is
-    the Hill distance plus that, or 0 if negative. The others times 1 + 2 R are the way in x and y.
+    `normals` `[C, 3]` are standard normal ε₀, ε₁, ε₂. With R = max(0, Hill distance + `noise` ε₀),
+    a child is displaced by (1 + 2 R) (ε₁, ε₂) px.
     """
     reach = hill_distance(intensity, gamma, alpha, noise * normals[:, 0])
     spread = 1 + 2 * jnp.maximum(reach, 0)
@@ -145,7 +145,7 @@ def margin(size: Number) -> jax.Array:
 
 
 def clamp(x: jax.Array, y: jax.Array, width: Number, height: Number) -> tuple[jax.Array, jax.Array]:
-    """Points held off the edges of the ground by `margin`; px, of any shape."""
+    """Points clipped to the ground without its `margin`; px, of any shape."""
     mx, my = margin(width), margin(height)
     return jnp.clip(x, mx, width - mx), jnp.clip(y, my, height - my)
 
@@ -153,8 +153,8 @@ def clamp(x: jax.Array, y: jax.Array, width: Number, height: Number) -> tuple[ja
 def grow(colony: Colony, deleted: jax.Array, child_x: jax.Array, child_y: jax.Array) -> Growth:
     """Every cell outside `deleted`, bool `[C]`, has its child; then `deleted` die.
 
-    `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N says nothing. The colony then
-    counts twice its survivors. More than C of them overflow, and the caller must end the episode.
+    `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N is ignored. The colony then
+    has twice as many cells as survivors; if more than C, the caller must end the episode.
     """
     survives = alive(colony) & ~deleted
     return Growth(colony, survives, child_x, child_y, 2 * selection.size(survives))
@@ -181,29 +181,29 @@ def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
     return jax.lax.while_loop(lambda carry: carry[1], advance, (parent, jnp.bool_(True)))[0]
 
 
-def close_ranks(growth: Growth, time: jax.Array) -> Colony:
+def next_colony(growth: Growth, time: jax.Array) -> Colony:
     """The colony after a step: survivors in their order, then children in that of their parents.
 
-    The children are born at `time` (int32, steps). Cells beyond C slots are left out: that is
-    overflow, `growth.num_nodes > C`, after which only the first C cells and their links are true.
+    The children are born at `time` (int32, steps). If `growth.num_nodes > C`, cells beyond
+    C slots are left out; the first C cells and their links are still correct.
     """
     before, survives, child_x, child_y, num_nodes = growth
     capacity, survivors = survives.size, num_nodes // 2
     slot = jnp.arange(capacity, dtype=jnp.int32)
     filled, is_child = slot < num_nodes, slot >= survivors
     source = selection.nth(survives, jnp.where(is_child, slot - survivors, slot))
-    # A barrier, or every reader would compute them anew.
+    # A barrier, or every reader would compute them again.
     source, rank = jax.lax.optimization_barrier((source, selection.rank(survives)))
 
     def lay_out(of_survivor: jax.Array, of_child: jax.Array, elsewhere: int = 0) -> jax.Array:
         return jnp.where(filled, jnp.where(is_child, of_child, of_survivor), elsewhere)
 
-    heir = nearest_survivor(before.parent, survives)[source]
-    heir = jnp.where(heir >= 0, rank[jnp.maximum(heir, 0)], -1)
+    new_parent = nearest_survivor(before.parent, survives)[source]
+    new_parent = jnp.where(new_parent >= 0, rank[jnp.maximum(new_parent, 0)], -1)
     return Colony(
         x=lay_out(before.x[source], child_x[source]),
         y=lay_out(before.y[source], child_y[source]),
-        parent=lay_out(heir, slot - survivors, -1),
+        parent=lay_out(new_parent, slot - survivors, -1),
         birth=lay_out(before.birth[source], time),
         num_nodes=jnp.minimum(num_nodes, capacity),
     )

@@ -1,6 +1,6 @@
-"""What stands behind a colony in every picture: the ground, its goal, a close-up's place, a legend.
+"""The background of every picture of a colony: the ground, the goal and a legend.
 
-Two views lie side by side: the whole ground, and a close-up that follows the colony.
+Two views are side by side: the whole ground, and a close-up that follows the colony.
 """
 
 from typing import NamedTuple
@@ -13,12 +13,12 @@ from PIL import Image, ImageDraw
 from envs.durotaxis import substrate, symbols
 from envs.durotaxis.env import goal
 from envs.durotaxis.substrate import Law
-from envs.durotaxis.symbols import FINE, INK, WHITE
+from envs.durotaxis.symbols import INK, SCALE, WHITE
 
-WIDEST, HIGHEST, CLOSE_UP = 630, 420, 420  # pixels: sides of the ground, side of the close-up
-STRIP, LEGEND, GAP = 44, 46, 12  # pixels above the views, below, around
+WIDEST, HIGHEST, CLOSE_UP = 630, 420, 420  # pixels: at most, of the ground; side of the close-up
+STRIP, LEGEND, GAP = 44, 46, 12  # pixels above, below and around the views
 LEVELS = 96  # colours of the ground
-LOGARITHMIC = 50.0  # from this ratio of stiffest to softest on, colours go by the logarithm
+LOG_SCALE_RATIO = 50.0  # of stiffest to softest ground; above it colours are logarithmic
 FRAME = (35, 49, 64)
 VIRIDIS = np.array(  # by S. van der Walt and N. Smith (2015), public domain; 17 of its 256 colours
     [
@@ -32,7 +32,7 @@ VIRIDIS = np.array(  # by S. van der Walt and N. Smith (2015), public domain; 17
 
 
 class View(NamedTuple):
-    """Some of the ground in a box of a picture."""
+    """A part of the ground, shown in a box of a picture."""
 
     box: tuple[int, int, int, int]  # left, top, right, bottom, pixels
     scale: float  # pixels per px of the ground
@@ -40,17 +40,17 @@ class View(NamedTuple):
     y: float  # px at the top
 
     def place(self, points: np.ndarray) -> np.ndarray:
-        """Where points of the ground `[..., 2]`, px, lie in the picture, pixels."""
+        """The pixels of the picture at which points of the ground `[..., 2]`, px, lie."""
         return (points - (self.x, self.y)) * self.scale + self.box[:2]
 
 
 class Scene(NamedTuple):
     """The ground as it is drawn behind every position of an episode."""
 
-    image: Image.Image  # all but the colony, the close-up and the words above
+    image: Image.Image  # all but the colony, the close-up and the caption
     ground: Image.Image  # a pixel for each px
     whole: View
-    reach: float  # px that the close-up shows across
+    reach: float  # side of the close-up, px
     goal: float  # px
 
     def close_up(self, x: float, y: float) -> View:
@@ -70,7 +70,7 @@ def ground(law: Law, field: np.ndarray, width: float, height: float) -> np.ndarr
 
 
 def make_scene(stiffness: np.ndarray, reach: float) -> Scene:
-    """The scene on ground of `stiffness` `[H, W]`; the close-up shows `reach` px across."""
+    """The scene on ground of `stiffness` `[H, W]`; the close-up has a side of `reach` px."""
     height, width = stiffness.shape
     scale = min(WIDEST / width, HIGHEST / height)
     size = round(width * scale), round(height * scale)
@@ -88,18 +88,18 @@ def make_scene(stiffness: np.ndarray, reach: float) -> Scene:
 
 
 def draw_goal(image: Image.Image, view: View, x: float, height: float) -> None:
-    """A dashed line where the goal `x` lies, along what is seen of the `height` (px)."""
+    """Draws a dashed line at the goal `x`, along the visible part of the `height` (px)."""
     pen, ends = ImageDraw.Draw(image), view.place(np.array([(x, 0.0), (x, height)]))
     top, bottom = np.clip(ends[:, 1], view.box[1], view.box[3])
     for y in np.arange(top, bottom, 12):
-        for colour, breadth in ((INK, 5), (WHITE, 2)):
-            pen.line((ends[0, 0], y, ends[0, 0], min(y + 7, bottom)), colour, breadth)
+        for colour, width in ((INK, 5), (WHITE, 2)):
+            pen.line((ends[0, 0], y, ends[0, 0], min(y + 7, bottom)), colour, width)
 
 
 def shades(stiffness: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The ground from 0, softest, to 1, stiffest, and whether by the logarithm."""
+    """Stiffness scaled from 0, softest, to 1, stiffest, and whether the scale is logarithmic."""
     low, high = float(stiffness.min()), float(stiffness.max())
-    is_log = low > 0 and high / low > LOGARITHMIC
+    is_log = low > 0 and high / low > LOG_SCALE_RATIO
     values = np.log(stiffness) if is_log else stiffness
     low, high = float(values.min()), float(values.max())
     return (values - low) / ((high - low) or 1.0), is_log
@@ -113,7 +113,7 @@ def viridis(shade: np.ndarray) -> np.ndarray:
 
 
 def _draw_legend(image: Image.Image, stiffness: np.ndarray, is_log: bool) -> None:
-    """The colour bar to the left, what the symbols mean to the right."""
+    """Draws the colour bar to the left, and what the symbols mean to the right."""
     pen, y, font = ImageDraw.Draw(image), image.height - LEGEND // 2, symbols.font(16)
     write = lambda x, text: pen.text((x, y), text, WHITE, font, anchor="lm")
     x = GAP
@@ -128,22 +128,22 @@ def _draw_legend(image: Image.Image, stiffness: np.ndarray, is_log: bool) -> Non
         x -= int(font.getlength(text))
         write(x, text)
         x -= 16
-        _draw_sign(image, text, x, y)
+        _draw_symbol(image, text, x, y)
         x -= 26
 
 
-def _draw_sign(image: Image.Image, name: str, x: int, y: int) -> None:
+def _draw_symbol(image: Image.Image, name: str, x: int, y: int) -> None:
     """One symbol of the legend, drawn as it is in the pictures."""
     box = (x - 10, y - 10, x + 10, y + 10)
-    patch, pen = symbols.refined(image.crop(box))
-    centre = np.full(2, 10.0 * FINE)
+    patch, pen = symbols.enlarged(image.crop(box))
+    centre = np.full(2, 10.0 * SCALE)
     if name == "goal":
         for top in (2, 11):
-            pen.line((centre[0], top * FINE, centre[0], (top + 6) * FINE), WHITE, 2 * FINE)
+            pen.line((centre[0], top * SCALE, centre[0], (top + 6) * SCALE), WHITE, 2 * SCALE)
     elif name == "hull":
-        symbols.draw_dashes(pen, centre + FINE * np.array([(-9, 0), (9, 0)]))
+        symbols.draw_dashes(pen, centre + SCALE * np.array([(-9, 0), (9, 0)]))
     elif name == "centroid":
-        symbols.draw_star(pen, centre, 9.0 * FINE)
+        symbols.draw_star(pen, centre, 9.0 * SCALE)
     else:
-        symbols.draw_node(pen, centre, 6.0 * FINE, name == "new", name == "to be deleted")
+        symbols.draw_node(pen, centre, 6.0 * SCALE, name == "new", name == "to be deleted")
     image.paste(symbols.reduced(patch), box[:2])

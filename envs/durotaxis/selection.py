@@ -13,14 +13,14 @@ import numpy as np
 T = TypeVar("T")
 LANES = 16
 WORD = 32
-NOBODY = np.uint32(2**32 - 1)
+SENTINEL = np.uint32(2**32 - 1)  # above the key of every candidate
 
 
 def leftmost(x: jax.Array, candidates: jax.Array, count: jax.Array) -> jax.Array:
     """The `count` candidates of smallest (x, slot): bool `[C]`; all of them if there are fewer.
 
     `x` is float32 `[C]` without NaN, `candidates` bool `[C]`, `count` an int32 scalar; -0.0 equals
-    0.0. Nobody is chosen for a count below 1.
+    0.0. None is chosen for a count below 1.
     """
     return _smallest(_ordered(x), candidates, count)
 
@@ -57,7 +57,7 @@ def rank(members: jax.Array) -> jax.Array:
 
 
 def nth(members: jax.Array, ranks: jax.Array) -> jax.Array:
-    """The slots of the members of these ranks, int32 `[R]`; some slot where there is no such one.
+    """The slots of the members of these ranks, int32 `[R]`; an arbitrary slot if there is none.
 
     `members` is bool `[C]`, `ranks` int32 `[R]` from 0 up: the inverse of `rank`.
     """
@@ -79,13 +79,13 @@ def nth(members: jax.Array, ranks: jax.Array) -> jax.Array:
 
 
 def _smallest(keys: jax.Array, candidates: jax.Array, count: jax.Array) -> jax.Array:
-    """The `count` candidates of smallest (key, slot), for keys uint32 `[C]` below `NOBODY`.
+    """The `count` candidates of smallest (key, slot), for keys uint32 `[C]` below `SENTINEL`.
 
     Bisection, bit by bit, for the largest threshold with fewer than `count` keys below it: that is
     the key of the last one chosen.
     """
-    keys = jnp.where(candidates, keys, NOBODY)
-    padded = jnp.pad(keys, (0, -keys.size % LANES), constant_values=NOBODY)
+    keys = jnp.where(candidates, keys, SENTINEL)
+    padded = jnp.pad(keys, (0, -keys.size % LANES), constant_values=SENTINEL)
 
     def settle_bit(i: jax.Array, threshold: jax.Array) -> jax.Array:
         higher = threshold | jnp.uint32(1) << (31 - i).astype(jnp.uint32)
@@ -97,7 +97,7 @@ def _smallest(keys: jax.Array, candidates: jax.Array, count: jax.Array) -> jax.A
 
 
 def _ordered(x: jax.Array) -> jax.Array:
-    """Uint32 in the order of float32: all bits of the negative turned, the sign of the others."""
+    """Uint32 in the order of float32: all bits of negative numbers flipped, else the sign bit."""
     bits = jax.lax.bitcast_convert_type(jnp.where(x == 0, 0.0, x), jnp.uint32)
     sign = jnp.uint32(1 << 31)
     return jnp.where(bits >= sign, ~bits, bits | sign)

@@ -1,4 +1,4 @@
-"""What a colony carries from step to step, and the numbers of the experiment."""
+"""The state of an episode, and the numbers of the experiment."""
 
 from typing import Any
 
@@ -20,9 +20,9 @@ class State:
     colony: Colony
     law: Law
     time: jax.Array  # int32, steps since the start
-    left_moves: jax.Array  # int32, steps in a row that took the centroid to the left
+    left_moves: jax.Array  # int32, steps in a row that moved the centroid to the left
     milestones: jax.Array  # bool [4], see rewards.milestones_reached
-    marks: marking.Marks | tuple[()]  # where the rewards are those of the state machine
+    marks: marking.Marks | tuple[()]  # only with the reward set `state_machine`
     earned: jax.Array  # float32 [K], sums of the components in this episode
 
 
@@ -31,30 +31,30 @@ class Params:
     """The numbers of the experiment."""
 
     law: Law
-    """Stiffness of the ground, where it is not random."""
+    """Stiffness of the ground, unless it is random."""
     weights: RewardSet
-    """Of the reward set that the environment was built with."""
+    """Weights of the reward set that the environment was built with."""
     spawn: Spawn
-    """Spawn parameters where the action is the ratio alone."""
+    """Spawn parameters of the action `ratio`."""
     field: Any = struct.field(default_factory=lambda: np.zeros((0, 0), np.float32))
     """Measured stiffness [height, width] instead of the law; [0, 0]: none."""
     ranges: Ranges = Ranges()
-    """Where random ground is drawn from."""
+    """Ranges of the law of random ground."""
     bounds: Bounds = Bounds()
-    """Of the numbers in an action."""
+    """Bounds of the numbers in an action."""
     width: float = 600.0
-    """Of the ground, a whole number of px; the goal is its right edge."""
+    """Width of the ground, a whole number of px; the goal is its right edge."""
     height: float = 400.0
-    """Of the ground, a whole number of px."""
+    """Height of the ground, a whole number of px."""
     critical_nodes: float = 50.0
-    """Above it rewards call a colony too large."""
+    """Number of nodes above which rewards treat a colony as too large."""
     threshold_nodes: float = 100.0
-    """Above it the episode ends."""
+    """Number of nodes above which the episode ends."""
     delay: float = 3.0
-    """Steps that a node must have been there before it can be marked for deletion."""
+    """Steps that a node must have existed before it can be marked for deletion."""
     delta_intensity: float = 2.5
-    """What a child's ground must gain over its parent's to be called a success."""
+    """A child is a success if its ground is stiffer than its parent's by at least this."""
     left_moves_limit: int = 30
-    """Steps in a row that may take the centroid to the left; with the last the episode ends."""
+    """The episode ends once so many steps in a row have moved the centroid to the left."""
     max_steps_in_episode: int = 1000
     """Steps after which an episode is truncated."""

@@ -1,4 +1,4 @@
-"""The stiffness of the ground under a colony, by a law per column or a measured image.
+"""The stiffness of the ground under a colony, given by a law per column or by a measured image.
 
 Stiffness is constant within a cell of 1 px, and off the ground it is that of the nearest cell.
 """
@@ -9,7 +9,7 @@ import numpy as np
 from flax import struct
 
 Number = float | jax.Array
-"""One that may be traced."""
+"""A number that may be traced."""
 
 LEAST_INTENSITY = 1e-6  # softer ground counts as this in logarithms, and as 1 for spawning
 LARGEST_EXPONENT = 88.0  # e to this power is just within float32
@@ -35,7 +35,7 @@ class Ranges:
 
 
 def random_law(key: jax.Array, ranges: Ranges) -> Law:
-    """A fair coin for the kind, then slope and base uniform on that kind's ranges.
+    """A linear or exponential law with equal probability; slope and base uniform on its ranges.
 
     Consumes the key.
     """
@@ -68,7 +68,7 @@ def intensity(
     if field.size:
         return _measured(field, x, y, width, height)
     column = _cell(x, width)
-    rate = jnp.where(law.exponential, law.slope, 0.0)  # no overflow where it is not asked for
+    rate = jnp.where(law.exponential, law.slope, 0.0)  # no overflow where the law is linear
     return jnp.where(
         law.exponential, law.base * jnp.exp(rate * column), law.slope * column + law.base
     )
@@ -82,9 +82,9 @@ def log_intensity(
     width: Number,
     height: Number,
 ) -> jax.Array:
-    """The natural logarithm of `intensity`, which it takes the same arguments as.
+    """The natural logarithm of `intensity`, which takes the same arguments.
 
-    An exponential law never overflows here. Elsewhere less than 1e-6 counts as that.
+    An exponential law never overflows here. Other stiffness below 1e-6 counts as 1e-6.
     """
     if field.size:
         return jnp.log(jnp.maximum(_measured(field, x, y, width, height), LEAST_INTENSITY))
@@ -97,7 +97,7 @@ def log_intensity(
 def check(law: Law, width: float, height: float, field: jax.Array | np.ndarray) -> None:
     """Raises ValueError for invalid ground; host code.
 
-    That is: sizes that are no whole numbers or too small for the margins, numbers that are not
+    Invalid are sizes that are not whole numbers or too small for the margins, numbers that are not
     finite, an exponential law that is not positive or overflows float32, a field of another size.
     """
     for name, size in (("width", width), ("height", height)):

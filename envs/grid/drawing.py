@@ -1,4 +1,4 @@
-"""Pictures of a maze: the maze, a walk in it, and a number for every state as a heat map."""
+"""Pictures of a maze: with an agent, as a film of a walk, or as a heat map of the states."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -54,8 +54,8 @@ def picture(
 ) -> Image.Image:
     """The maze, with an agent on the state `position` and coloured by `values` `[S]`.
 
-    `size` is the most pixels that the longer side may have, and cells are of whole pixels. Without
-    values goals are red, doors brown arrows in the way that is open, and portals green arrows. With
+    The longer side has at most `size` pixels; cells have a whole number of pixels. Without values
+    goals are red, doors brown arrows in the open direction, and portals green arrows. With
     values blue is negative, red positive, and the largest magnitude darkest; goals and arrows are
     left out.
 
@@ -71,25 +71,22 @@ def film(
 ) -> None:
     """Writes the GIF of a walk; `positions` are states, int `[T]`.
 
-    Raises ValueError for no positions, for one that is not in the maze, and for a rate beyond 1 to
-    50 frames a second, which is what viewers play.
+    Raises ValueError for no positions, for one that is not in the maze, and for a frame rate
+    that viewers do not play.
     """
-    if not 1 <= fps <= 50:
-        raise ValueError(f"fps is {fps}; expected 1 to 50 frames a second")
+    gif.check_fps(fps)
     places = [_place(layout, int(position)) for position in positions]
     if not places:
         raise ValueError("there are no positions to draw; expected at least one state")
     canvas, cell = _background(layout, None, size), _cell_size(layout, size)
     some = np.linspace(0, len(places) - 1, num=min(len(places), 12)).astype(int)
-    colours = _commonest_colours([_with_agent(canvas, places[i], cell) for i in some])
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(colours.tobytes())
+    colours = gif.commonest_colours([_with_agent(canvas, places[i], cell) for i in some])
+    indexed = gif.quantizer(colours)
 
     def frames() -> Iterator[tuple[np.ndarray, float]]:
         for i, place in enumerate(places):
             image = Image.fromarray(_with_agent(canvas, place, cell))
-            indices = image.quantize(palette=palette, dither=Image.Dither.NONE)
-            yield np.asarray(indices), 1 / fps if i < len(places) - 1 else HOLD
+            yield np.asarray(indexed(image)), 1 / fps if i < len(places) - 1 else HOLD
 
     gif.write(path, frames(), colours)
 
@@ -173,11 +170,3 @@ def _points(size: int) -> np.ndarray:
     """(row, col) of each pixel of a cell, from its centre, in cells; `[c, c, 2]`."""
     offset = (np.arange(size) + 0.5) / size - 0.5
     return np.stack(np.meshgrid(offset, offset, indexing="ij"), -1)
-
-
-def _commonest_colours(pictures: list[np.ndarray]) -> np.ndarray:
-    """uint8 `[K, 3]`, no more than a GIF holds."""
-    pixels = np.concatenate([picture.reshape(-1, 3) for picture in pictures])
-    packed, count = np.unique(pixels @ np.array([1 << 16, 1 << 8, 1]), return_counts=True)
-    packed = packed[np.argsort(-count)[: gif.MAX_COLOURS]]
-    return np.stack([packed >> 16, packed >> 8, packed], -1).astype(np.uint8)

@@ -13,7 +13,7 @@ import numpy as np
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment
+from envs.base import Environment, check_name
 from envs.grid.layouts import Layout
 from envs.grid.mazes import named
 from envs.grid.observations import OBSERVATIONS
@@ -34,14 +34,14 @@ class Params:
 
     successor: jax.Array  # int32 [S, A, K]
     probability: jax.Array  # float32 [S, A, K], 0 where there are fewer than K outcomes
-    observations: jax.Array  # [S, ...], what each state looks like
+    observations: jax.Array  # [S, ...], the observation of each state
     starts: jax.Array  # int32 [S], the states where episodes start come first
-    num_starts: jax.Array  # uint32, how many of `starts` count; each is equally likely
+    num_starts: jax.Array  # uint32, how many of `starts` are used; each is equally likely
     goal: jax.Array  # bool [S]
     max_steps_in_episode: int = 50
     """Steps after which an episode is truncated."""
     step_reward: float = 0.0
-    """Of every step that does not enter a goal."""
+    """Reward of every step that does not enter a goal."""
 
 
 class Grid(Environment):
@@ -49,14 +49,14 @@ class Grid(Environment):
 
     Observation: see `envs.grid.observations`. Action: int32, 0 up, 1 right, 2 down, 3 left; a move
     into a wall stays. Reward: 1 and the end on entering a goal, else `step_reward`; without goals
-    only the clock ends an episode, after `max_steps_in_episode` steps. `info["outcome"]` says
-    whether this step entered a goal, `arrived`. Episodes start on the maze's starts, by default on
-    every free cell that is no goal. `wind` is explained at `envs.grid.tables.dynamics`.
+    only the time limit ends an episode. `info["outcome"]` has `arrived`: whether this step entered
+    a goal. Episodes start on the maze's starts, by default on every free cell that is not a goal.
+    For `wind` see `envs.grid.tables.dynamics`.
 
-    Two of them are equal, and share what is compiled, if observation, number of states, shape of
-    the observation and the largest number of outcomes of an action agree.
+    Two environments are equal, and share one compilation, if observation, number of states, shape
+    of the observation and the largest number of outcomes of an action agree.
 
-    Raises ValueError for unknown mazes and observations, and for wind that is not within -1 to 1.
+    Raises ValueError for unknown mazes and observations, and for wind outside -1 to 1.
     """
 
     def __init__(
@@ -68,10 +68,7 @@ class Grid(Environment):
         super().__init__()
         if not isinstance(maze, str | Layout):
             raise ValueError(f"maze is {maze!r}; expected a name such as 'GridRoom-4' or a Layout")
-        if observation not in OBSERVATIONS:
-            raise ValueError(
-                f"observation {observation!r} is unknown; expected one of {', '.join(OBSERVATIONS)}"
-            )
+        check_name("observation", observation, OBSERVATIONS)
         self.layout = named(maze) if isinstance(maze, str) else maze
         self.wind = wind
         self.observation = observation
@@ -80,7 +77,7 @@ class Grid(Environment):
         self.observation_shape = _shape(observation, self.layout)
 
     def identity(self) -> dict[str, Any]:
-        """All but the numbers of the maze."""
+        """All but the numbers in `Params`."""
         numbers = ("layout", "wind", "_dynamics", "default_params")
         return {name: value for name, value in vars(self).items() if name not in numbers}
 
@@ -153,8 +150,8 @@ class Grid(Environment):
 def choose(word: jax.Array, probability: jax.Array) -> jax.Array:
     """An index drawn with `probability` `[K]`; never one whose probability is 0.
 
-    `word` is a random uint32. Rounding of the sum, which may fall short of 1, goes to the last
-    index that is possible.
+    `word` is a random uint32. If rounding leaves the sum below 1, the rest goes to the last
+    possible index.
     """
     uniform = (word >> (32 - BITS)).astype(jnp.float32) / 2**BITS
     before = jnp.cumsum(probability) - probability

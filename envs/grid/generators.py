@@ -1,4 +1,4 @@
-"""Mazes that a seed generates: corridors, and rooms. Any size, always connected."""
+"""Mazes generated from a seed: corridors, and rooms. Any size, always connected."""
 
 import numpy as np
 
@@ -101,7 +101,7 @@ def _neighbours(rows: int, cols: int) -> list[Edge]:
 def _spanning_tree(
     count: int, edges: list[Edge], rng: np.random.Generator
 ) -> tuple[list[Edge], list[Edge]]:
-    """The edges in random order: those that join what was apart, and all others."""
+    """The edges in random order: those of a spanning tree (Kruskal 1956), and all others."""
     root = list(range(count))
 
     def find(node: int) -> int:

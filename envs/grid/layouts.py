@@ -16,7 +16,7 @@ from envs.grid.passages import Cell, Door, Portal, beside
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
-    """A maze; what is off the grid is wall.
+    """A maze; cells off the grid are walls.
 
     Raises ValueError for fewer than two free cells, and for starts, goals, doors and portals that
     are in walls or contradict each other.
@@ -86,8 +86,9 @@ def outcomes(
 ) -> list[tuple[Cell, float]]:
     """The cells that a move can lead to, and their probabilities.
 
-    A portal comes first, then a door that stands against the move, then the ground: one cell in the
-    direction and `drift` cells to the right, held inside the grid, or nowhere if a wall is there.
+    A portal decides where there is one. Else the move leads one cell in the direction and `drift`
+    cells to the right, clipped to the grid, and stays if a wall is there; a door that the move goes
+    against lets it through with its probability `back`, else the move stays.
     """
     if portal := layout.exits.get((cell, direction)):
         return list(portal.ends)
@@ -122,7 +123,7 @@ def regions(layout: Layout) -> list[np.ndarray]:
 def parse(text: str, name: str = "maze", allow_disconnected: bool = False) -> Layout:
     """The maze that a text shows; for the two formats see `envs.grid.texts`.
 
-    Raises ValueError in one line for anything doubtful: ragged rows, unknown characters, fewer than
+    Raises ValueError in one line for anything dubious: ragged rows, unknown characters, fewer than
     two free cells, impossible doors and portals, and parts that cannot be reached from each other.
     """
     free, starts, goals, doors, portals = texts.read(text)
@@ -138,7 +139,7 @@ def load(path: str | Path, allow_disconnected: bool = False) -> Layout:
         reason = error.strerror or type(error).__name__
         raise ValueError(f"cannot read maze {path}: {reason}; expected a text file") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"maze {path} is no text; expected rows of tiles in UTF-8") from error
+        raise ValueError(f"maze {path} is not text; expected rows of tiles in UTF-8") from error
     try:
         return parse(text, Path(path).stem, allow_disconnected)
     except ValueError as error:
@@ -163,7 +164,7 @@ def connected(layout: Layout, allow_disconnected: bool = False) -> Layout:
 
 
 def _check(layout: Layout) -> None:
-    """Raises ValueError for a maze that makes no sense."""
+    """Raises ValueError for an invalid maze."""
     if layout.free.ndim != 2:
         raise ValueError(f"free has shape {layout.free.shape}; expected [rows, columns]")
     count = layout.num_states

@@ -1,8 +1,8 @@
-"""Mazes by name: those that are described in print, and two families that a seed generates.
+"""Mazes by name: published ones, and two families that are generated from a seed.
 
 The named ones are the mazes of the experiments with proper Laplacian representations (Gomez,
-Bowling and Machado, ICLR 2024, arXiv 2310.10833) whose shape can be said in a sentence. Of
-GridMaze-17 only that is kept that decides its spectrum: a path of 87 cells on 17 x 19 tiles.
+Bowling and Machado, ICLR 2024, arXiv 2310.10833) whose shape can be said in a sentence.
+GridMaze-17 keeps only what determines its spectrum: a path of 87 cells on 17 x 19 tiles.
 """
 
 import re
@@ -23,7 +23,7 @@ def carved(free: np.ndarray, *openings) -> np.ndarray:
 
 
 def serpentine(height: int, width: int, left: int, length: int) -> np.ndarray:
-    """One path, bool `[height, width]`: to and fro in every second row, `length` cells each."""
+    """One path, bool `[height, width]`: back and forth in every second row, `length` cells each."""
     free = np.zeros((height, width), bool)
     free[1:-1:2, left : left + length] = True
     free[2:-1:4, left + length - 1] = True

@@ -1,4 +1,4 @@
-"""What a state looks like: one table with the observation of every state."""
+"""Observations of a maze: each is one table with the observation of every state."""
 
 from collections.abc import Callable
 

@@ -14,7 +14,7 @@ MAX_ENDS = 4
 
 
 class Door(NamedTuple):
-    """A way that is open in one direction, and not always in the other."""
+    """A passage that is open in one direction, and not always in the other."""
 
     cell: Cell
     direction: int
@@ -23,12 +23,12 @@ class Door(NamedTuple):
 
 
 class Portal(NamedTuple):
-    """A move that leads somewhere else."""
+    """A move that leads to cells elsewhere."""
 
     cell: Cell
     direction: int
     ends: tuple[tuple[Cell, float], ...]
-    """Where to, at most four cells, with probabilities that add up to one."""
+    """The cells it leads to, at most four, with probabilities that add up to one."""
 
 
 def beside(cell: Cell, direction: int) -> Cell:
@@ -58,14 +58,14 @@ def check_doors(free: np.ndarray, doors: Sequence[Door]) -> None:
         check_free(free, "door", [cell])
         check_free(free, f"the door in {cell} leads into a wall:", [beside(cell, direction)])
         if not 0 <= back <= 1:
-            raise ValueError(f"the door in cell {cell} lets {back} back; expected a probability")
+            raise ValueError(f"the door in cell {cell} has {back=}; expected 0 to 1")
         if (cell, direction) in ways_back(doors):
             other = beside(cell, direction)
             raise ValueError(f"doors in cells {cell} and {other} face each other; remove one")
 
 
 def check_portals(free: np.ndarray, portals: Sequence[Portal]) -> None:
-    """Raises ValueError for portals in or into walls, and for ends that are no distribution."""
+    """Raises ValueError for portals in or into walls, and for ends with invalid probabilities."""
     _check_once("portal", portals)
     for cell, _, ends in portals:
         check_free(free, "portal", [cell, *(end for end, _ in ends)])

@@ -12,19 +12,19 @@ from envs.grid.passages import STEPS, Cell
 
 
 class Dynamics(NamedTuple):
-    """The law of the next state; slots without use have probability 0 and stay."""
+    """The distribution of the next state; unused slots have probability 0 and stay."""
 
     successor: np.ndarray  # int32 [S, A, K]
     probability: np.ndarray  # float32 [S, A, K]
 
 
 def dynamics(layout: Layout, wind: float = 0.0) -> Dynamics:
-    """The law of every state and action, with the smallest K that holds them all; often 1.
+    """The dynamics of every state and action, with the smallest K that holds them all; often 1.
 
     A move into a wall or off the grid stays. Wind adds, with probability `|wind|`, one cell to the
     right (to the left if negative) to a move over ground: the two displacements are made as one and
-    held inside the grid, and only where they end must be free, so wind can blow around corners. It
-    neither moves who takes a portal nor opens a door.
+    clipped to the grid, and only the cell where they end must be free, so wind can blow around
+    corners. It does not affect portals, nor whether a door opens.
 
     Raises ValueError if `wind` is not between -1 and 1.
     """
@@ -46,7 +46,7 @@ def dynamics(layout: Layout, wind: float = 0.0) -> Dynamics:
 def transition_matrix(dynamics: Dynamics, policy: np.ndarray | None = None) -> np.ndarray:
     """P(s' | s), float64 `[S, S]`, under a policy `[S, A]`; the uniform one where none is given.
 
-    Raises ValueError for a policy of another shape, or whose rows are no distributions.
+    Raises ValueError for a policy of another shape, or whose rows are not distributions.
     """
     num_states, num_actions, _ = dynamics.successor.shape
     if policy is None:
@@ -58,7 +58,7 @@ def transition_matrix(dynamics: Dynamics, policy: np.ndarray | None = None) -> n
             " actions"
         )
     if not (np.all(policy >= 0) and np.allclose(policy.sum(1), 1, atol=1e-6)):
-        raise ValueError("policy has a row that is no distribution; expected sums of 1")
+        raise ValueError("policy has a row that is not a distribution; expected sums of 1")
     chance = dynamics.probability.astype(np.float64)
     chance /= chance.sum(-1, keepdims=True)  # float32 adds up to 1 only nearly
     matrix = np.zeros((num_states, num_states))

@@ -1,9 +1,9 @@
-"""Mazes as text, in two formats that a comma anywhere tells apart.
+"""Mazes as text, in two formats; a text that contains a comma is in the second.
 
 Plain, one character a tile: `#`, `X` or `x` wall, `.` or a blank free, `S` start, `G` goal.
 
 Comma, the tiles of a row separated by commas: `#`, `X` or `x` wall, `.` or a blank free, or any of
-these features one after the other:
+these features in sequence:
 
     S, G        a start, a goal
     DRU:0.3     doors to the right and up: that way is open, the way back succeeds with probability
@@ -31,7 +31,7 @@ FEATURE = re.compile(
 
 
 class Content(NamedTuple):
-    """What a text says of a maze."""
+    """The contents of a maze as text."""
 
     free: np.ndarray  # bool [H, W]
     starts: list[Cell]
@@ -91,7 +91,7 @@ def _rows(text: str) -> list[tuple[int, list[str]]]:
 
 
 def _features(tile: str, line: int, column: int) -> Iterator[re.Match[str]]:
-    """What stands in a tile that is no wall."""
+    """The features in a tile that is not a wall."""
     rest = tile.strip(" ")
     if not tile:
         raise ValueError(f"line {line}: tile {column} is empty; write '.' for free")

@@ -115,7 +115,7 @@ def count(bits: Bits) -> jax.Array:
 
 
 def select(bits: Bits, rank: jax.Array) -> jax.Array:
-    """The cell of the set that exactly `rank` smaller ones precede; -1 if there is none."""
+    """The cell with exactly `rank` smaller cells in the set; -1 if there is none."""
     word, base, found = jnp.uint32(0), jnp.int32(-1), jnp.bool_(False)
     for w, candidate in enumerate(bits):
         size = jax.lax.population_count(candidate).astype(jnp.int32)

@@ -24,8 +24,8 @@ class Cycle(NamedTuple):
 def cycle(board: Board) -> Cycle:
     """A Hamiltonian cycle of the board if a side is even, else a Hamiltonian path.
 
-    The cycle runs along one side and comes back in bends between that side and the opposite one;
-    the path is made of bends alone.
+    The path covers the rows from the top, in alternating directions. The cycle does so in all
+    columns but one, along which it returns (or rows and columns exchanged).
     """
     if board.rows % 2 == 0:
         path = _there_and_back(board.rows, board.cols)
@@ -55,13 +55,13 @@ def prefixes(board: Board) -> tuple[np.ndarray, ...]:
 
 
 def _shared(table: np.ndarray) -> np.ndarray:
-    """The table, safe to be handed to all who ask."""
+    """The table, made read-only, because the cache shares it."""
     table.flags.writeable = False
     return table
 
 
 def _bends(rows: int, cols: int) -> np.ndarray:
-    """(row, col) `[rows * cols, 2]`: the rows from the top, each begun where the last one ended."""
+    """(row, col) `[rows * cols, 2]`: the rows from the top, in alternating directions."""
     row, col = np.indices((rows, cols))
     col[1::2] = col[1::2, ::-1]
     return np.stack([row, col], -1).reshape(-1, 2)
@@ -70,7 +70,7 @@ def _bends(rows: int, cols: int) -> np.ndarray:
 def _there_and_back(rows: int, cols: int) -> np.ndarray:
     """(row, col) `[rows * cols, 2]` of a cycle; `rows` is even.
 
-    Bends over all columns but the first, which is the way back to the top.
+    A path as of `_bends` over all columns but the first, which leads back to the top.
     """
     bends = _bends(rows, cols - 1) + np.array([0, 1])
     back = np.stack([np.arange(rows)[::-1], np.zeros(rows, int)], -1)

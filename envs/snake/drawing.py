@@ -1,9 +1,9 @@
-"""Pictures of a game of Snake: one position, a film of a whole game, a strip of positions."""
+"""Pictures of a game of Snake: one position, and a film of a whole game."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,17 +14,17 @@ from envs.snake import rules, tiles
 from envs.snake.bitboard import Board
 from envs.snake.rules import Body, State
 
-LONGER_SIDE, NARROWEST = 400, 280  # pixels: of the board, and of the caption above it
+LONGER_SIDE, NARROWEST = 400, 280  # pixels: longer side of the board; least width of a caption
 STRIP, MARGIN = 38, 8  # pixels above the board and around it
-SMOOTH, BANDED = 64, 9  # colours along the body: in a picture; in a film, of whose size they decide
+SMOOTH, BANDED = 64, 9  # colours along the body: in a picture; in a film, fewer for small files
 GIF_COLOURS = 96
-MOST_FRAMES = 2_000  # of a film, 100 seconds of it
+MOST_FRAMES = 2_000  # of a film; 100 seconds
 HOLD = 2.0  # seconds that a film shows its last position
-CHUNK = 256  # positions whose bodies are followed at once
+CHUNK = 256  # positions whose bodies are traced at once
 
 
 class Look(NamedTuple):
-    """Colours that differ in lightness, too, for the colour-blind; the caption says the word."""
+    """Colours, which also differ in lightness, for the colour-blind; captions name the ending."""
 
     frame: str
     snake: tiles.Colours
@@ -61,35 +61,61 @@ def film(
     """Writes the GIF of a game: `states` are NumPy arrays `[S, ...]`, the first axis being time.
 
     Longer games are shown in `MOST_FRAMES` positions, evenly spread. `captions` are S strings, one
-    for each position, or none. `ending`, one of `LOOKS`, is how the last position looks; by
+    for each position, or none. `ending`, one of `LOOKS`, is the look of the last position; by
     default, a head that did not move in the last step has crashed.
     """
     write_film(path, _Game(board, states, ending), fps, captions)
 
 
-class Pictures(Protocol):
-    """The positions of a game as pictures of one size."""
+class Pictures:
+    """The positions of a game as pictures of one size, drawn on demand.
 
-    count: int
+    A subclass paints the snakes and writes the score.
+    """
 
-    def picture(self, i: int, title: str = "", levels: int = SMOOTH) -> Image.Image: ...
+    def __init__(self, board: Board, states: Any, ending: str, frames: Mapping[str, str]):
+        """`states` are `[S, ...]`; `frames` has the colour of the frame for each ending."""
+        self.board, self.ending, self.frames = board, ending, frames
+        self.states = jax.tree.map(np.asarray, states)
+        self.count = len(self.states.time)
+        if self.count == 0:
+            raise ValueError("there are no positions to draw; give at least one")
+        if ending not in frames:
+            raise ValueError(f"ending {ending!r} is unknown; expected one of {list(frames)}")
+
+    def paint_snakes(self, cells: np.ndarray, i: int, ending: str, levels: int) -> None:
+        """Paints the snakes of position i on the cells `[rows, c, cols, c, 3]`."""
+        raise NotImplementedError
+
+    def score(self, i: int) -> str:
+        """The score in the caption of position i."""
+        raise NotImplementedError
+
+    def picture(self, i: int, title: str = "", levels: int = SMOOTH) -> Image.Image:
+        """The picture of position i; only the last one shows the ending."""
+        ending = self.ending if i == self.count - 1 else ""
+        cells = tiles.checkerboard(self.board, cell_size(self.board)).copy()
+        paint_food(self.board, cells, int(self.states.food[i]))
+        self.paint_snakes(cells, i, ending, levels)
+        image = framed(self.board, cells, self.frames[ending])
+        title = " · ".join(part for part in (title, ending) if part)
+        write_caption(image, self.score(i), f"step {self.states.time[i]}", title)
+        return image
 
 
 def write_film(path: str | Path, game: Pictures, fps: float, captions: Sequence[str]) -> None:
     """Writes the pictures of a game as a GIF; `captions` are one for each of them, or none."""
-    if not 1 <= fps <= 50:
-        raise ValueError(f"fps is {fps}; viewers of GIFs play 1 to 50 frames a second")
+    gif.check_fps(fps)
     if captions and len(captions) != game.count:
         raise ValueError(f"{len(captions)} captions for {game.count} positions; give one for each")
-    colours = _commonest_colours([game.picture(i, levels=BANDED) for i in _spread(game.count, 12)])
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(colours.tobytes())
+    sample = [np.asarray(game.picture(i, levels=BANDED)) for i in _spread(game.count, 12)]
+    colours = gif.commonest_colours(sample, GIF_COLOURS)  # all but mixtures on small edges
+    indexed = gif.quantizer(colours)
 
     def frames() -> Iterator[tuple[np.ndarray, float]]:
         for i in _spread(game.count, min(game.count, MOST_FRAMES)):
             picture = game.picture(i, captions[i] if captions else "", BANDED)
-            indices = picture.quantize(palette=palette, dither=Image.Dither.NONE)
-            yield np.asarray(indices), 1 / fps if i < game.count - 1 else HOLD
+            yield np.asarray(indexed(picture)), 1 / fps if i < game.count - 1 else HOLD
 
     gif.write(path, frames(), colours)
 
@@ -108,34 +134,18 @@ def _width(board: Board) -> int:
     return max(board.cols * cell_size(board), NARROWEST) + 2 * MARGIN
 
 
-class _Game:
-    """The pictures of S positions, drawn when they are asked for."""
-
+class _Game(Pictures):
     def __init__(self, board: Board, states: State, ending: str | None):
-        self.board = board
-        self.states = jax.tree.map(np.asarray, states)  # [S, ...]
-        self.count = len(self.states.time)
-        if self.count == 0:
-            raise ValueError("there are no positions to draw; give at least one")
-        self.ending = _ending(board, self.states) if ending is None else ending
-        if self.ending not in LOOKS:
-            raise ValueError(f"ending {ending!r} is unknown; expected one of {list(LOOKS)}")
+        ending = _ending(board, states) if ending is None else ending
+        super().__init__(board, states, ending, {name: look.frame for name, look in LOOKS.items()})
         self.orders = orders_of(board, self.states)
 
-    def picture(self, i: int, title: str = "", levels: int = SMOOTH) -> Image.Image:
-        """The picture of position i."""
-        board = self.board
-        state = jax.tree.map(lambda x: x[i], self.states)
-        ending = self.ending if i == self.count - 1 else ""
-        look = LOOKS[ending]
-        cells = tiles.checkerboard(board, cell_size(board)).copy()
-        paint_food(board, cells, int(state.food))
-        paint_snake(cells, self.orders[i], int(state.heading), look.snake, look.alive, levels)
-        image = framed(board, cells, look.frame)
-        score, step = int(state.length) - rules.START_LENGTH, int(state.time)
-        title = " · ".join(part for part in (title, ending) if part)
-        write_caption(image, f"score {score}", f"step {step}", title)
-        return image
+    def paint_snakes(self, cells: np.ndarray, i: int, ending: str, levels: int) -> None:
+        look, heading = LOOKS[ending], int(self.states.heading[i])
+        paint_snake(cells, self.orders[i], heading, look.snake, look.alive, levels)
+
+    def score(self, i: int) -> str:
+        return f"score {self.states.length[i] - rules.START_LENGTH}"
 
 
 def paint_food(board: Board, cells: np.ndarray, food: int) -> None:
@@ -190,16 +200,8 @@ def write_caption(image: Image.Image, score: str, step: str, title: str) -> None
 
 @lru_cache(maxsize=4)
 def _font(size: int) -> ImageFont.FreeTypeFont:
-    """The one font that Pillow itself brings."""
+    """The font that comes with Pillow."""
     return ImageFont.load_default(size)  # pyright: ignore[reportReturnType]
-
-
-def _commonest_colours(pictures: list[Image.Image]) -> np.ndarray:
-    """uint8 `[K, 3]`: all colours but a few mixtures on the edges of something small."""
-    pixels = np.concatenate([np.asarray(picture).reshape(-1, 3) for picture in pictures])
-    packed, count = np.unique(pixels @ np.array([1 << 16, 1 << 8, 1]), return_counts=True)
-    packed = packed[np.argsort(-count)[:GIF_COLOURS]]
-    return np.stack([packed >> 16, packed >> 8, packed], -1).astype(np.uint8)
 
 
 def _spread(total: int, count: int) -> list[int]:
@@ -208,10 +210,11 @@ def _spread(total: int, count: int) -> list[int]:
 
 
 def _ending(board: Board, states: State) -> str:
-    """What positions `[S, ...]` tell of the end: a snake that does not move is a dead one."""
-    if len(states.head) > 1 and states.head[-1] == states.head[-2]:
+    """The ending that positions `[S, ...]` show; a head that did not move has crashed."""
+    head, length = states.head[-2:], states.length[-1:]
+    if len(head) == 2 and head[0] == head[1]:
         return "crashed"
-    return "board full" if states.length[-1] == board.num_cells else ""
+    return "board full" if board.num_cells in length else ""
 
 
 @partial(jax.jit, static_argnums=0)
@@ -225,6 +228,7 @@ def orders_of(board: Board, snakes: Body) -> np.ndarray:
     chunk = min(CHUNK, total)
     found = []
     for first in range(0, total, chunk):
-        chosen = np.minimum(np.arange(first, first + chunk), total - 1)  # always of one length
+        # always `chunk` of them, so that one compilation serves all
+        chosen = np.minimum(np.arange(first, first + chunk), total - 1)
         found.append(_order_of_each(board, jax.tree.map(lambda x, c=chosen: x[c], snakes)))
     return np.concatenate(found)[:total]

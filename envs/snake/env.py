@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment
+from envs.base import Environment, check_name
 from envs.snake import bitboard, grown, rewards, rules
 from envs.snake.bitboard import Board
 from envs.snake.observations import OBSERVATIONS
@@ -43,9 +43,9 @@ class Snake(Environment):
     `envs.snake.rewards`. Terminates on death, on a full board if the rules call that a win, and on
     starvation if they say so; truncates after `max_steps_in_episode` steps. `info["outcome"]`:
     `score` (food eaten), `won`, and the cause of death: `death_wall`, `death_self`, `entrapped` (no
-    move would have saved it, judged before the action) or `starved`.
+    move would have saved it) or `starved`.
 
-    With `mirror`, observations and actions of half of the episodes are reflected, left for right,
+    With `mirror`, left and right are swapped in half of the episodes, in observations and actions,
     as data augmentation. With `grown_starts`, a share of the games begins with a snake of any
     length; their `score` counts its cells beyond the first three.
 
@@ -69,10 +69,10 @@ class Snake(Environment):
         for name, size in (("rows", rows), ("cols", cols)):
             if not (isinstance(size, int) and SMALLEST <= size <= LARGEST):
                 raise ValueError(f"{name} is {size}; expected {SMALLEST} to {LARGEST} cells")
-        _check_name("observation", observation, OBSERVATIONS)
-        _check_name("actions", actions, ("relative", "absolute"))
+        check_name("observation", observation, OBSERVATIONS)
+        check_name("actions", actions, ("relative", "absolute"))
         if isinstance(rules, str):
-            _check_name("rules", rules, RULES)
+            check_name("rules", rules, RULES)
             rules = RULES[rules]
         self.board = Board(rows, cols)
         self.observation = observation
@@ -201,8 +201,3 @@ class Snake(Environment):
     def observation_space(self, params: Params | None = None) -> spaces.Box:
         shape = OBSERVATIONS[self.observation].shape(self.board)
         return spaces.Box(-1.0, 1.0, shape, jnp.float32)
-
-
-def _check_name(what: str, name: str, known) -> None:
-    if name not in known:
-        raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")

@@ -1,6 +1,6 @@
 """Games that begin with a long snake, to reach late positions early in training.
 
-The snake lies on a stretch of the board's tour (see `envs.snake.cycles`), either way round.
+The snake lies on a stretch of the board's tour (see `envs.snake.cycles`), in either direction.
 """
 
 from dataclasses import replace
@@ -20,9 +20,9 @@ NUM_WORDS = 4
 
 
 def start(board: Board, random_words: jax.Array, share: float | jax.Array, short: State) -> State:
-    """`short`, or in a `share` of the games one whose snake covers 3 to all cells but one.
+    """`short` or, with probability `share`, a game whose snake has 3 to all but one cells.
 
-    Every length is as likely, every place on the tour and either direction. Consumes uint32
+    Length, place on the tour and direction are uniform. Consumes uint32
     `[NUM_WORDS]` random words.
     """
     tour, cells = cycle(board), board.num_cells
@@ -59,7 +59,7 @@ def start(board: Board, random_words: jax.Array, share: float | jax.Array, short
 
 
 def _stretch(board: Board, first: jax.Array, length: jax.Array) -> Bits:
-    """The cells at so many places of the tour, from `first` on and round its end."""
+    """The cells at `length` places of the tour from `first` on, which wraps around."""
     cells = board.num_cells
     upto = lambda place: tuple(jnp.asarray(word)[place] for word in prefixes(board))
     end = first + length
@@ -79,15 +79,15 @@ def _exits(
     board: Board, occupied: Bits, backwards: jax.Array, head: Bits, heading: jax.Array, bit: int
 ) -> Bits:
     """One bit of the directions in which the cells were left; the head's is its heading."""
-    onwards, back = (bitboard.from_int(whole[bit], board.num_words) for whole in _tour_exits(board))
-    left = bitboard.intersection(occupied, bitboard.where(backwards, back, onwards))
+    forth, back = (bitboard.from_int(whole[bit], board.num_words) for whole in _tour_exits(board))
+    left = bitboard.intersection(occupied, bitboard.where(backwards, back, forth))
     with_head, without = bitboard.union(left, head), bitboard.difference(left, head)
     return bitboard.where((heading >> bit) & 1 != 0, with_head, without)
 
 
 @lru_cache(maxsize=32)
 def _tour_exits(board: Board) -> tuple[tuple[int, ...], ...]:
-    """For the tour onwards and backwards the cells with either bit in their way on, as integers."""
+    """For the tour and its reverse: the cells whose exit direction has bit 0 or 1, as integers."""
     order = cycle(board).order
     return tuple(
         tuple(_having(board, order, np.roll(order, shift), bit) for bit in (0, 1))
@@ -96,7 +96,7 @@ def _tour_exits(board: Board) -> tuple[tuple[int, ...], ...]:
 
 
 def _having(board: Board, cells: np.ndarray, following: np.ndarray, bit: int) -> int:
-    """The cells whose way to the following one has this bit; the ends of an open tour have none."""
+    """The cells whose direction to the following one has this bit; none at ends of an open tour."""
     headings = {row * board.stride + col: heading for heading, (row, col) in enumerate(STEPS)}
     return sum(
         1 << int(cell)

@@ -38,9 +38,9 @@ def first(options: Moves, is_wanted: jax.Array) -> jax.Array:
 
 
 def leads_to_food(board: Board, rules: Rules, state: State, options: Moves) -> jax.Array:
-    """Bool `[3]`: whether a shortest way to the food begins so, through cells that are free now.
+    """Bool `[3]`: whether a shortest path to the food, through free cells, begins with each move.
 
-    Nowhere if there is no way.
+    All False if there is no path.
     """
     food = bitboard.single(state.food, board.num_words)
     nearest, _ = _search(board, rules, state, food)
@@ -48,21 +48,21 @@ def leads_to_food(board: Board, rules: Rules, state: State, options: Moves) -> j
 
 
 class Prospect(NamedTuple):
-    """What a move leads to."""
+    """The consequences of a move."""
 
-    is_sound: jax.Array  # bool, it fills the board, or leaves a way to the tail
-    way: jax.Array  # int32, the steps of that way but the first; of no meaning if there is none
+    is_sound: jax.Array  # bool, it fills the board, or leaves a path to the tail
+    path: jax.Array  # int32, steps of that path but the first; meaningless if there is none
     room: jax.Array  # int32, cells that the head can reach afterwards
 
 
 def prospect(board: Board, rules: Rules, state: State, heading: jax.Array) -> Prospect:
-    """What a safe move leads to, seen from the position after it."""
+    """The consequences of a safe move, computed in the position after it."""
     after, event = game.move(board, rules, state, heading, jnp.uint32(0))
     tail = bitboard.single(after.tail, board.num_words)
-    nearest, way = _search(board, rules, after, tail)
+    nearest, path = _search(board, rules, after, tail)
     doors, free = _doors(board, rules, after), game.free_cells(board, rules, after)
     room = bitboard.count(bitboard.flood(board, doors, free))
-    return Prospect(event.filled | bitboard.intersects(nearest, doors), way, room)
+    return Prospect(event.filled | bitboard.intersects(nearest, doors), path, room)
 
 
 def _doors(board: Board, rules: Rules, state: State) -> Bits:
@@ -73,9 +73,9 @@ def _doors(board: Board, rules: Rules, state: State) -> Bits:
 
 
 def _search(board: Board, rules: Rules, state: State, goal: Bits) -> tuple[Bits, jax.Array]:
-    """The cells of the next move from which the way to `goal` is shortest, and how long it is.
+    """The cells of the next move from which the path to `goal` is shortest, and its length.
 
-    None if there is no way.
+    No cells if there is no path.
     """
     free, doors = game.free_cells(board, rules, state), _doors(board, rules, state)
 
@@ -84,9 +84,9 @@ def _search(board: Board, rules: Rules, state: State, goal: Bits) -> tuple[Bits,
         grown = bitboard.intersection(bitboard.neighbourhood(board, reached), free)
         return grown, bitboard.intersects(bitboard.difference(grown, reached), free), steps + 1
 
-    def goes_on(carry: tuple[Bits, jax.Array, jax.Array]) -> jax.Array:
+    def continues(carry: tuple[Bits, jax.Array, jax.Array]) -> jax.Array:
         reached, has_grown, _ = carry
         return has_grown & ~bitboard.intersects(reached, doors)
 
-    reached, _, steps = jax.lax.while_loop(goes_on, grow, (goal, jnp.bool_(True), jnp.int32(0)))
+    reached, _, steps = jax.lax.while_loop(continues, grow, (goal, jnp.bool_(True), jnp.int32(0)))
     return bitboard.intersection(reached, doors), steps

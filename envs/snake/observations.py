@@ -1,4 +1,4 @@
-"""What a Snake agent sees: named observations of one game, all float32.
+"""Named observations of a game of Snake, all float32.
 
 Whatever is counted by direction comes in one order: forward, left, right in the frame of the head,
 and up, right, down, left in the frame of the board.
@@ -10,10 +10,10 @@ and up, right, down, left in the frame of the board.
 | `selective` | 18 | `flood` · tail up, right, down, left · tail reachable |
 | `enhanced` | 23 | `flood` · escapes forward, left, right · tail (4) · tail reachable · its distance · length |
 | `tail` | 28 | danger (3) · reach (3) · tail reachable (3) · food reachable (3), each forward, left, right · food and tail offset (forward, right) · signs of each (4 + 4) · distance to the walls (3) · length |
-| `near` | 191 | `tail` · hunger · for each of the 9 × 9 cells around the head, turned with it: blocked (81) · how long it stays so (81) |
+| `near` | 191 | `tail` · hunger · for each of the 9 × 9 cells around the head, rotated with it: blocked (81) · for how long (81) |
 | `compass` | 19 | heading up, right, down, left · danger (4) · food along the longer way (4) · food right and down · length · head col, row · tail col, row |
 | `board` | rows × cols | one number per cell: body 1/3, head 2/3, food 1 |
-| `egocentric` | side × side × 5 | the whole board around the head, turned with it: wall · place in the body · food · length · hunger |
+| `egocentric` | side × side × 5 | the whole board around the head, rotated with it: wall · place in the body · food · length · hunger |
 | `planes` | rows × cols × 5 | body · head · tail · food · place in the body, 1 at the head |
 """  # noqa: E501
 
@@ -166,13 +166,13 @@ def egocentric(scene: Scene) -> jax.Array:
 
 
 def reflect_tail(obs: jax.Array) -> jax.Array:
-    """`tail` of the game in a mirror: left and right change places."""
+    """`tail` of the reflected game: left and right change places."""
     swap = lambda first: [first, first + 2, first + 1]  # forward, left, right
     signs = lambda first: [first, first + 1, first + 3, first + 2]
     places = [*swap(0), *swap(3), *swap(6), *swap(9), 12, 13, 14, 15, *signs(16), *signs(20)]
-    turned = np.ones(28, np.float32)
-    turned[[13, 15]] = -1.0  # how far to the right food and tail lie
-    return obs[jnp.array([*places, *swap(24), 27])] * jnp.asarray(turned)
+    sign = np.ones(28, np.float32)
+    sign[[13, 15]] = -1.0  # how far to the right food and tail lie
+    return obs[jnp.array([*places, *swap(24), 27])] * jnp.asarray(sign)
 
 
 def reflect_near(obs: jax.Array) -> jax.Array:

@@ -1,18 +1,18 @@
-"""Snakes that play by rule: what learning has to beat, and a teacher to learn from.
+"""Scripted players of Snake: baselines for learning, and teachers.
 
 Each is a pure function of one game, `player(board, rules, state, key) -> heading`, an int32 scalar;
 `vmap` plays many. Only the random ones look at the key. Of moves that are equally good, forward
-comes before left and left before right; where nothing is left but to die, a player dies forward.
+comes before left and left before right; if every move kills, a player moves forward.
 
 | name | how it plays |
 |---|---|
 | `random` | any move |
 | `random_safe` | any move that does not kill at once |
-| `direct` | to the column of the food, then to its row, whatever is in the way |
-| `shortest` | a shortest way to the food; where there is none, the first safe move |
+| `direct` | to the column of the food, then to its row, ignoring obstacles |
+| `shortest` | a shortest path to the food; if there is none, the first safe move |
 | `lookahead` | the same, but never into a place from where it could not reach its tail |
-| `hamiltonian` | along a tour of all cells, for ever; not if both sides are odd |
-| `shortcuts` | along the same tour, leaving out what it can while the snake is short |
+| `hamiltonian` | along a Hamiltonian cycle; not possible if both sides are odd |
+| `shortcuts` | along the same cycle, with shortcuts while the snake is short |
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from envs.snake.rules import Rules, State
 Player = Callable[[Board, Rules, State, jax.Array], jax.Array]
 
 GROWTH = 3
-"""Cells of the tour that shortcuts leave between head and tail, for the meals on the way there."""
+"""Cells of the tour that shortcuts leave between head and tail, for food eaten on the way."""
 
 
 def action_for(env: Snake, state: State, heading: jax.Array) -> jax.Array:
@@ -59,41 +59,41 @@ def _uniform(options: Moves, is_allowed: jax.Array, key: jax.Array) -> jax.Array
 
 
 def direct(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
-    """Closes the gap between columns, then that between rows; a wish to reverse is dropped."""
+    """Closes the distance in columns, then that in rows; goes forward instead of reversing."""
     right = board.col(state.food) - board.col(state.head)
     down = board.row(state.food) - board.row(state.head)
     across, along = jnp.where(right > 0, 1, 3), jnp.where(down > 0, 2, 0)
-    wish = jnp.where(right != 0, across, along)
-    is_possible = (state.food >= 0) & ((wish ^ state.heading) != 2)
-    return jnp.where(is_possible, wish, state.heading).astype(jnp.int32)
+    wanted = jnp.where(right != 0, across, along)
+    is_possible = (state.food >= 0) & ((wanted ^ state.heading) != 2)
+    return jnp.where(is_possible, wanted, state.heading).astype(jnp.int32)
 
 
 def shortest(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
-    """A shortest way through cells that are free now; where there is none, the first safe move."""
+    """A shortest path through cells that are free now; if there is none, the first safe move."""
     options = moves(board, rules, state)
     return first(options, leads_to_food(board, rules, state, options))
 
 
 def lookahead(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
-    """The start of a shortest way to the food, if a way to the tail is left then.
+    """The start of a shortest path to the food, if a path to the tail remains after it.
 
-    Else the safe move that leaves such a way, and of several the one that leaves the longest, which
-    gives the body time to move off; else the safe move that leaves the most room. Where the tail
-    may be followed, a snake that can reach its tail can continue to do so: it may starve, but never
-    runs into itself.
+    Else the safe move that leaves such a path, and of several the one that leaves the longest; that
+    gives the body time to move away; else the safe move that leaves the most room. If the rules
+    allow following the tail, a snake that can reach its tail can always do so again: it may starve,
+    but never runs into itself.
     """
     options = moves(board, rules, state)
     after = jax.vmap(lambda heading: prospect(board, rules, state, heading))(options.heading)
-    worth = jnp.where(after.is_sound, board.num_cells + after.way, after.room)
+    worth = jnp.where(after.is_sound, board.num_cells + after.path, after.room)
     worth = jnp.where(options.is_safe, worth, -1)
     eager = leads_to_food(board, rules, state, options) & after.is_sound
     return first(options, jnp.where(jnp.any(eager), eager, worth == jnp.max(worth)))
 
 
 def hamiltonian(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
-    """The next cell of the tour; where the way to it is barred, the first safe move.
+    """The next cell of the tour; if that is not safe, the first safe move.
 
-    Fills the board, as long as the tail may be followed. Raises ValueError for odd sides.
+    Fills the board if the rules allow following the tail. Raises ValueError for odd sides.
     """
     options = moves(board, rules, state)
     place = _places(board, state)
@@ -103,9 +103,9 @@ def hamiltonian(board: Board, rules: Rules, state: State, key: jax.Array) -> jax
 def shortcuts(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:
     """The move that gets farthest along the tour, beyond neither the food nor, nearly, the tail.
 
-    From half of the board on, the tour cell by cell. The body then always lies in the order of the
-    tour, so that what is ahead of the head is free up to the tail: this player cannot die, as long
-    as the tail may be followed. Raises ValueError for odd sides.
+    Once it covers half of the board it takes no shortcuts. The body always lies in the order of the
+    tour, so all cells from the head on to the tail are free: this player cannot die if the rules
+    allow following the tail. Raises ValueError for odd sides.
     """
     options = moves(board, rules, state)
     place = _places(board, state)
@@ -120,8 +120,8 @@ def shortcuts(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.A
 def _places(board: Board, state: State) -> Callable[[jax.Array], jax.Array]:
     """How many steps of the tour a cell is ahead of the tail, 1 to all; the tail itself is all.
 
-    A tour can be made either way round, and a snake of three always lies in the order of one of
-    them: of the one by which the neck comes before the head, seen from the tail.
+    A tour has two directions, and a snake of three always lies in the order of one of them: the one
+    in which, from the tail on, the neck comes before the head.
     """
     tour, size = cycle(board), board.num_cells
     if not tour.is_closed:

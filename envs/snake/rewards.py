@@ -23,7 +23,7 @@ class Rewards:
     shaping: float = 0.5
     """Per cell nearer to the food, over the longer side of the board; neither eating nor dying."""
     timeout: float = -5.0
-    """Added to the last step when the clock ends the episode."""
+    """Added to the last step when the time limit ends the episode."""
 
 
 MODERN_REWARDS = Rewards(step=0.0, food=1.0, death=-1.0, win=1.0, shaping=0.0, timeout=0.0)

@@ -22,7 +22,7 @@ STEPS = ((-1, 0), (0, 1), (1, 0), (0, -1))  # (row, col) of up, right, down, lef
 
 @dataclass(frozen=True)
 class Rules:
-    """The switches in which Snakes differ."""
+    """The switches in which versions of Snake differ."""
 
     tail_is_fatal: bool
     """Whether moving into the cell that the tail leaves in the same step kills."""
@@ -58,7 +58,7 @@ class State(Body):
     food: jax.Array  # -1 when the board is full
     time: jax.Array  # steps since the start
     hunger: jax.Array  # steps since the last meal
-    mirrored: jax.Array | None = None  # observed and played reflected, left for right
+    mirrored: jax.Array | None = None  # whether observations and actions are reflected
 
 
 AnyBody = TypeVar("AnyBody", bound=Body)
@@ -147,7 +147,7 @@ def turn(state: Body, action: jax.Array, relative: bool) -> jax.Array:
 
 
 def offset(board: Board, heading: jax.Array) -> jax.Array:
-    """How far the index moves with one step."""
+    """How much one step changes the index of a cell."""
     distance = jnp.where(heading & 1 != 0, 1, board.stride)
     return jnp.where((heading == 0) | (heading == 3), -distance, distance)
 

@@ -1,10 +1,10 @@
 """The cells of a picture of Snake: checkerboard, apple, body and head as tiles of pixels.
 
-The body is one smooth band. For the sides by which it enters and leaves a cell there is a tile of
-distances to its middle line, and a tile of how far along it a pixel is; width and colour follow.
-Distances give smooth edges at any size, without drawing anything larger first.
+The body is one smooth band. For each pair of sides by which it enters and leaves a cell, `band`
+holds the distance of every pixel from the middle line of the band and its progress along it, which
+give width and colour. Distances make edges smooth at any size, without supersampling.
 
-Tiles are uint8 `[c, c, 3]`, c × c pixels. Lengths are in cells, places (row, col) from the cell's
+Tiles are uint8 `[c, c, 3]`, c × c pixels. Lengths are in cells, points (row, col) from the cell's
 centre.
 """
 
@@ -18,10 +18,10 @@ from envs.snake.rules import STEPS
 CHECKERS = ("#f1ede3", "#e8e3d6")
 APPLE, SHINE, STALK, LEAF = "#d4301f", "#f29b8f", "#5f3d20", "#3f8f3c"
 WHITE, INK = "#ffffff", "#101820"
-RADIUS, HEAD, EYE, PUPIL = 0.37, 0.44, 0.13, 0.07
-TAPER, TIP = 2.5, 0.35  # the band narrows over its last cells to this share of its width
-FADE = 10  # cells over which, at least, the colour goes from the head's to the tail's
-NO_SIDE = 4  # where the band enters the tail's cell and leaves the head's
+RADIUS, HEAD, EYE, PUPIL = 0.37, 0.44, 0.13, 0.07  # radii; the first is of the body
+TAPER, TIP = 2.5, 0.35  # over so many last cells the band narrows to this share of its width
+FADE = 10  # least length, in cells, of the gradient from the head's colour to the tail's
+NO_SIDE = 4  # instead of a side: the band begins in the tail's cell and ends in the head's
 
 Colours = tuple[str, str, str]  # of head, middle and tail
 
@@ -40,7 +40,7 @@ def checkerboard(board: Board, size: int) -> np.ndarray:
 
 
 def body(tiles: np.ndarray, path: np.ndarray, colours: Colours, levels: int) -> np.ndarray:
-    """The band over the tiles `[L, c, c, 3]` of the cells `path` `[L, 2]`, tail first."""
+    """Paints the body on the tiles `[L, c, c, 3]` of the cells `path` `[L, 2]`, tail first."""
     headings = np.array([STEPS.index(tuple(step)) for step in np.diff(path, axis=0).tolist()], int)
     entry, leave = np.append(NO_SIDE, headings ^ 2), np.append(headings, NO_SIDE)
     distances, progress = band(tiles.shape[1])
@@ -53,10 +53,10 @@ def body(tiles: np.ndarray, path: np.ndarray, colours: Colours, levels: int) -> 
 
 @lru_cache(maxsize=8)
 def band(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distance to the middle line and progress along it, 0 to 1; both `[5, 5, c, c]`.
+    """Distance from the middle line and progress along it, 0 to 1; both `[5, 5, c, c]`.
 
-    The axes are the sides of entry and of leaving, as headings or NO_SIDE; the middle line is a
-    straight one, a quarter of a circle, or ends in the centre.
+    The first two axes are the sides of entry and exit, as headings or NO_SIDE. The middle line is
+    straight, a quarter of a circle, or begins or ends in the centre.
     """
     point = points(size)
     distances, progress = np.zeros((2, 5, 5, size, size), np.float32)
@@ -86,7 +86,7 @@ def gradient(colours: Colours, levels: int) -> np.ndarray:
 
 
 def head(tile: np.ndarray, heading: int, colours: Colours, alive: bool) -> np.ndarray:
-    """A head whose eyes look where it is going; crosses for eyes once it is dead."""
+    """Paints the head, eyes looking forward; a dead one has crosses for eyes."""
     tile = disc(tile, (0, 0), HEAD, colours[0])
     ahead, aside = np.array(STEPS[heading]), np.array(STEPS[(heading + 1) % 4])
     for eye in (0.1 * ahead + 0.2 * aside, 0.1 * ahead - 0.2 * aside):
@@ -101,7 +101,7 @@ def head(tile: np.ndarray, heading: int, colours: Colours, alive: bool) -> np.nd
 
 
 def apple(tile: np.ndarray) -> np.ndarray:
-    """An apple with a stalk and a leaf."""
+    """Paints an apple with a stalk and a leaf."""
     tile = disc(tile, (0.07, -0.085), 0.27, APPLE)
     tile = disc(tile, (0.07, 0.085), 0.27, APPLE)
     tile = disc(tile, (-0.02, -0.17), 0.07, SHINE)
@@ -112,12 +112,12 @@ def apple(tile: np.ndarray) -> np.ndarray:
 
 
 def disc(tile: np.ndarray, centre, radius: float, colour: str) -> np.ndarray:
-    """A filled circle."""
+    """Paints a filled circle."""
     return stroke(tile, centre, centre, radius, colour)
 
 
 def stroke(tile: np.ndarray, start, end, radius: float, colour: str) -> np.ndarray:
-    """A line with round ends."""
+    """Paints a line with round ends."""
     start, along = np.array(start), np.subtract(end, start)
     point = points(tile.shape[0]) - start
     share = (point @ along / max(along @ along, 1e-9)).clip(0, 1)
@@ -126,7 +126,7 @@ def stroke(tile: np.ndarray, start, end, radius: float, colour: str) -> np.ndarr
 
 
 def blend(tiles: np.ndarray, depth: np.ndarray, colours: np.ndarray) -> np.ndarray:
-    """Float32 `colours` where the depth below a surface is positive, mixed on the edge of it."""
+    """Paints float32 `colours` where `depth` inside a shape is positive, with smooth edges."""
     cover = (depth * tiles.shape[-2] + 0.5).clip(0, 1)[..., None].astype(np.float32)
     return np.rint(tiles + cover * (colours - tiles)).astype(np.uint8)
 

@@ -58,7 +58,7 @@ def _padded_place(board: Board, radius: int, cell: jax.Array) -> jax.Array:
 
 @lru_cache
 def _offsets(board: Board, radius: int) -> np.ndarray:
-    """Int32 `[4, side * side]`: for each heading, the way from the head to each cell of a view."""
+    """Int32 `[4, side * side]`: for each heading, the offset from the head to each cell."""
     near_to_far = np.arange(-radius, radius + 1)
     ahead, right = np.meshgrid(near_to_far[::-1], near_to_far, indexing="ij")
     tables = []

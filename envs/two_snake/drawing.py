@@ -7,9 +7,9 @@ import jax
 import numpy as np
 from PIL import Image
 
-from envs.snake import drawing, tiles
+from envs.snake import drawing
 from envs.snake.bitboard import Board
-from envs.snake.drawing import ASHES, OCEAN, SMOOTH
+from envs.snake.drawing import ASHES, OCEAN
 from envs.two_snake.rules import ALIVE, LEARNER, OTHER, State
 
 EMBERS = ("#7a1532", "#cf4a4a", "#f0b08a")
@@ -41,43 +41,29 @@ def film(
     """Writes the GIF of a game: `states` are NumPy arrays `[S, ...]`, the first axis being time.
 
     A snake that has just died is shown once more, in grey, where it lay before. `captions` are S
-    strings or none; `ending`, one of `FRAMES`, is how the last position is framed.
+    strings or none; `ending`, one of `FRAMES`, decides the frame of the last position.
     """
     drawing.write_film(path, _Game(board, states, ending), fps, captions)
 
 
-class _Game:
-    """The pictures of S positions, drawn when they are asked for."""
-
+class _Game(drawing.Pictures):
     def __init__(self, board: Board, states: State, ending: str):
-        self.board, self.ending = board, ending
-        self.states = jax.tree.map(np.asarray, states)  # [S, ...]
-        self.count = len(self.states.time)
-        if self.count == 0:
-            raise ValueError("there are no positions to draw; give at least one")
-        if ending not in FRAMES:
-            raise ValueError(f"ending {ending!r} is unknown; expected one of {list(FRAMES)}")
+        super().__init__(board, states, ending, FRAMES)
         self.orders = [
             drawing.orders_of(board, jax.tree.map(lambda x, p=player: x[:, p], self.states.snakes))
             for player in (LEARNER, OTHER)
         ]
 
-    def picture(self, i: int, title: str = "", levels: int = SMOOTH) -> Image.Image:
-        """The picture of position i."""
-        board, states = self.board, self.states
-        cells = tiles.checkerboard(board, drawing.cell_size(board)).copy()
-        drawing.paint_food(board, cells, int(states.food[i]))
+    def paint_snakes(self, cells: np.ndarray, i: int, ending: str, levels: int) -> None:
         for player in (LEARNER, OTHER):
-            self._paint(cells, player, i, levels)
-        ending = self.ending if i == self.count - 1 else ""
-        image = drawing.framed(board, cells, FRAMES[ending])
-        mine, theirs = states.score[i]
-        title = " · ".join(part for part in (title, ending) if part)
-        drawing.write_caption(image, f"{mine} : {theirs}", f"step {states.time[i]}", title)
-        return image
+            self._paint_one(cells, player, i, levels)
 
-    def _paint(self, cells: np.ndarray, player: int, i: int, levels: int) -> None:
-        """One snake; of one that died in the last step, what it was before."""
+    def score(self, i: int) -> str:
+        mine, theirs = self.states.score[i]
+        return f"{mine} : {theirs}"
+
+    def _paint_one(self, cells: np.ndarray, player: int, i: int, levels: int) -> None:
+        """Paints one snake; one that died in the last step is shown where it was before."""
         alive = self.states.cause[:, player] == ALIVE
         shown = i if alive[i] or i == 0 else i - 1
         if alive[shown]:

@@ -1,4 +1,4 @@
-"""Two snakes as an environment: rules, opponents, an observation and rewards behind gymnax."""
+"""Two snakes as an environment: rules, opponents, observations and rewards behind gymnax."""
 
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment
+from envs.base import Environment, check_name
 from envs.snake import rules as snake
 from envs.snake.bitboard import Board
 from envs.two_snake import opponents as scripts
@@ -35,13 +35,13 @@ class Params:
     swap_sides: float = 0.5
     """Probability that the learner begins on the right."""
     opponent_weights: Any = (1.0,)
-    """How likely each opponent is, in proportion: one number for each that the environment has."""
+    """Relative probability of each opponent: one number for each of the environment's."""
     rewards: Rewards = Rewards()
     """Rewards of meals, deaths and the end."""
 
 
 class TwoSnake(Environment):
-    """Two snakes and one food on a `rows` × `cols` board: who first eats `target` meals has won.
+    """Two snakes and one food on a `rows` × `cols` board: the first to eat `target` meals wins.
 
     Rules: `envs.two_snake.rules`. A snake that dies vanishes and the other continues, so a dead
     learner observes zeros and gets no reward for its actions until the game ends: with a win, or as
@@ -77,11 +77,11 @@ class TwoSnake(Environment):
         for name, size, least in (("rows", rows, SMALLEST), ("cols", cols, NARROWEST)):
             if not (isinstance(size, int) and least <= size <= LARGEST):
                 raise ValueError(f"{name} is {size}; expected {least} to {LARGEST} cells")
-        _check_name("observation", observation, OBSERVATIONS)
+        check_name("observation", observation, OBSERVATIONS)
         if isinstance(opponents, str) or not opponents:
             raise ValueError(f"opponents is {opponents!r}; expected a tuple of one name or more")
         for opponent in opponents:
-            _check_name("opponent", opponent, (*OPPONENTS, RIVAL) if rival else OPPONENTS)
+            check_name("opponent", opponent, (*OPPONENTS, RIVAL) if rival else OPPONENTS)
         self.board = Board(rows, cols)
         self.observation = observation
         self.opponents = tuple(opponents)
@@ -159,7 +159,7 @@ class TwoSnake(Environment):
     def _turns(
         self, chance: dict[str, jax.Array], state: State, action: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """The relative actions of both, int32 `[2]`, and whether each moves at all, bool `[2]`."""
+        """The relative actions of both, int32 `[2]`, and whether each moves, bool `[2]`."""
         action = jnp.asarray(action, jnp.int32)
         mine, theirs = (action[LEARNER], action[OTHER]) if self.rival else (action, 0)
         script = scripts.turn(
@@ -174,7 +174,7 @@ class TwoSnake(Environment):
         return jnp.stack([mine, theirs]), moving
 
     def _plays(self, name: str, state: State) -> jax.Array:
-        """Whether this episode's opponent is the one of that name."""
+        """Whether the opponent of this episode is `name`."""
         indices = [i for i, opponent in enumerate(self.opponents) if opponent == name]
         return jnp.any(state.opponent == jnp.array(indices, jnp.int32))
 
@@ -224,7 +224,7 @@ class TwoSnake(Environment):
 
     @property
     def num_actions(self) -> int:
-        return views.WAYS
+        return views.NUM_MOVES
 
     def action_space(self, params: Params | None = None) -> spaces.Space:  # pyright: ignore
         return Pair(self.num_actions) if self.rival else spaces.Discrete(self.num_actions)
@@ -241,8 +241,3 @@ class TwoSnake(Environment):
 def _uniform(random_word: jax.Array) -> jax.Array:
     """Float32 in [0, 1) from 32 random bits."""
     return (random_word >> 8).astype(jnp.float32) * 2**-24
-
-
-def _check_name(what: str, name: str, known) -> None:
-    if name not in known:
-        raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")

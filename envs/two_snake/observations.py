@@ -1,14 +1,15 @@
-"""What one of the two snakes sees, float32; both are shown the game from their own side.
+"""Observations of one of the two snakes, float32, each from its own point of view.
 
-Ways are counted forward, left, right in the frame of the head, directions up, right, down, left in
-the frame of the board. Distances are Manhattan distances over the longest, rows + cols - 2; lengths
-and meals are over what a winner has, `target` meals and 3 cells more. Nothing is above 1.
+Moves come in the order forward, left, right, in the frame of the head; directions in the order up,
+right, down, left, in that of the board. Manhattan distances are divided by the longest, rows + cols
+- 2; meals by `target` and lengths by `target` + 3, those of a winner. No entry exceeds 1. "The
+other" is the other snake.
 
 | `features` | contents |
 |---|---|
 | 0-2 | danger forward, left, right: a wall, or the own body but for its tail, which moves on |
 | 3, 4 | food: columns to the right over cols, rows downwards over rows |
-| 5, 6 | the other is alive · some path of free cells leads to the own tail |
+| 5, 6 | the other is alive · a path of free cells leads to the own tail |
 | 7-9 | heading up, right, down (left is none of them) |
 | 10-12 | share of the free cells that a path beginning forward, left, right leads to |
 | 13-15 | danger from the other's body forward, left, right, its tail included, as it may eat |
@@ -17,7 +18,7 @@ and meals are over what a winner has, `target` meals and 3 cells more. Nothing i
 | 23 | length of the other |
 | 24 | distance of the heads |
 | 25 | threat: 0.5 if the other is longer, and 0.5 if its head is nearer to the food |
-| 26 | some path of free cells leads to the food |
+| 26 | a path of free cells leads to the food |
 | 27 | own length less the other's |
 | 28 | own meals less the other's |
 | 29 | how much nearer the own head is to the food than the other's, -1 to 1 |
@@ -25,13 +26,13 @@ and meals are over what a winner has, `target` meals and 3 cells more. Nothing i
 | 31 | steps since the last meal over 100, at most 1 |
 | 32 | own meals |
 
-Where the other is dead, all that tells of its body is 0 (13-25, 27 and 29); without food on the
-board, what tells of the food is (3, 4, 26, 29 and half of 25).
+If the other is dead, the entries about its body are 0 (13-25, 27 and 29); without food on the
+board, those about food are (3, 4, 26, 29 and the second half of 25).
 
 `planes`, `[rows, cols, 7]`: own head · own body, 1 at the head falling to 1/length at the tail ·
 the other's head · the other's body likewise · food · own meals, and the other's, on every cell.
 
-A dead snake sees nothing but zeros.
+A dead snake observes zeros.
 """
 
 from collections.abc import Callable
@@ -43,14 +44,14 @@ import jax.numpy as jnp
 from envs.snake import bitboard
 from envs.snake.bitboard import Board, distance
 from envs.snake.rules import START_LENGTH
-from envs.two_snake.views import WAYS, View, ahead, num_free
+from envs.two_snake.views import NUM_MOVES, View, ahead, num_free
 
 NUM_FEATURES, NUM_PLANES = 33, 7
 PATIENCE = 100  # steps
 
 
 class Scene(NamedTuple):
-    """A view, and what an observation may ask about it."""
+    """A view, and what observations need of it."""
 
     board: Board
     view: View
@@ -60,13 +61,13 @@ class Scene(NamedTuple):
 
 def features(scene: Scene) -> jax.Array:
     """Float32 `[33]`; see the table above."""
-    seen = [*myself(scene), *the_other(scene), *comparison(scene)]
+    seen = [*own_features(scene), *other_features(scene), *comparison(scene)]
     entries = jnp.stack([jnp.asarray(entry, jnp.float32) for entry in seen])
     return jnp.where(scene.view.lives, entries, 0.0)
 
 
-def myself(scene: Scene) -> list[jax.Array]:
-    """Entries 0-12: what there would be to see without the other."""
+def own_features(scene: Scene) -> list[jax.Array]:
+    """Entries 0-12: the own snake, the food, and whether the other is alive."""
     board, view = scene.board, scene.view
     own, reached = view.own, scene.regions.reached
     tail = bitboard.single(own.tail, board.num_words)
@@ -75,17 +76,17 @@ def myself(scene: Scene) -> list[jax.Array]:
     down, right = offset(board, own.head, view.food)
     room = bitboard.count(reached) / num_free(board, view)
     return [
-        *(danger[i] for i in range(WAYS)),
+        *(danger[i] for i in range(NUM_MOVES)),
         jnp.where(view.food >= 0, right / board.cols, 0.0),
         jnp.where(view.food >= 0, down / board.rows, 0.0),
         view.other_lives,
         jnp.any(bitboard.intersects(reached, tail)),
         *(own.heading == h for h in range(3)),
-        *(room[i] for i in range(WAYS)),
+        *(room[i] for i in range(NUM_MOVES)),
     ]
 
 
-def the_other(scene: Scene) -> list[jax.Array]:
+def other_features(scene: Scene) -> list[jax.Array]:
     """Entries 13-25, all 0 where the other is dead."""
     board, view = scene.board, scene.view
     own, other, exists = view.own, view.other, view.other_lives
@@ -94,7 +95,7 @@ def the_other(scene: Scene) -> list[jax.Array]:
     nearer = (view.food >= 0) & (nearness(scene) < 0)
     threat = 0.5 * (other.length > own.length) + 0.5 * nearer
     seen = [
-        *(danger[i] for i in range(WAYS)),
+        *(danger[i] for i in range(NUM_MOVES)),
         *(down < 0, right > 0, down > 0, right < 0),
         *(other.heading == h for h in range(3)),
         other.length / longest(scene),
@@ -105,7 +106,7 @@ def the_other(scene: Scene) -> list[jax.Array]:
 
 
 def comparison(scene: Scene) -> list[jax.Array]:
-    """Entries 26-32: the food, and how the two stand."""
+    """Entries 26-32: the food, and how the two compare."""
     board, view = scene.board, scene.view
     own, other, regions = view.own, view.other, scene.regions
     food = bitboard.single(view.food, board.num_words)
@@ -166,15 +167,15 @@ def no_danger(obs: jax.Array) -> jax.Array:
 
 
 class Observation(NamedTuple):
-    """How an observation is made, and what it needs."""
+    """How an observation is computed, and what it needs."""
 
     describe: Callable[[Scene], jax.Array]
     needs_regions: bool
     needs_order: bool
-    safe: Callable[[jax.Array], jax.Array] | None = None  # ways that look safe, bool [..., 3]
+    safe: Callable[[jax.Array], jax.Array] | None = None  # moves that look safe, bool [..., 3]
 
     def shape(self, board: Board) -> tuple[int, ...]:
-        """Of the array it makes."""
+        """The shape of the array that `describe` returns."""
         return (board.rows, board.cols, NUM_PLANES) if self.needs_order else (NUM_FEATURES,)
 
 

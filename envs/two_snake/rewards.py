@@ -21,7 +21,7 @@ class Rewards:
     food: float = 10.0
     """Eating; replaces `step` and `shaping`."""
     opponent_food: float = 0.0
-    """Added when the other eats, also once the learner is dead."""
+    """Added when the other eats, even after the learner's death."""
     death: float = -50.0
     """Dying; replaces `step` and `shaping`."""
     win: float = 100.0
@@ -29,7 +29,7 @@ class Rewards:
     lose: float = 0.0
     """Added to the step in which the other wins."""
     draw: float = -10.0
-    """Added to the step that ends the game without a winner, by the clock or by deaths."""
+    """Added to the step that ends the game without a winner, by the time limit or by deaths."""
     shaping: float = 0.1
     """Per cell (Manhattan distance) nearer to the food; neither eating nor dying."""
 

@@ -37,8 +37,8 @@ class State:
     food: jax.Array  # -1 when there is no free cell
     time: jax.Array  # steps since the start
     side: jax.Array  # where the learner began: 0 left, 1 right
-    opponent: jax.Array  # which of the environment's opponents moves the other snake
-    rival: jax.Array  # uint32, random, one number for all of the episode
+    opponent: jax.Array  # index of the environment's opponent that moves the other snake
+    rival: jax.Array  # uint32, random, constant within an episode
 
 
 class Event(struct.PyTreeNode):
@@ -128,7 +128,7 @@ def body_of(state: Body) -> Body:
 
 
 def lives(state: State) -> jax.Array:
-    """Bool `[2]`."""
+    """Which snakes are alive, bool `[2]`."""
     return state.cause == ALIVE
 
 
@@ -141,7 +141,7 @@ def move(
 ) -> tuple[State, Event]:
     """One step of both towards `headings` `[2]`.
 
-    A snake that is not `moving`, bool `[2]`, lies still: who runs into it dies, and it does not.
+    A snake that is not `moving`, bool `[2]`, stays in place: a snake that runs into it dies alone.
     """
     before, moving = state.snakes, moving & lives(state)
     reaches = moving & (before.head + snake.offset(board, headings) == state.food)
@@ -181,7 +181,7 @@ def empty_cells(board: Board, snakes: Body) -> Bits:
 def _collision(board: Board, before: Body, after: Body) -> jax.Array:
     """What each head has run into, int32 `[2]`: ALIVE, HIT_WALL, HIT_SELF or HIT_OTHER.
 
-    The own tail has moved on: who eats, and keeps it, is on the food and not on the tail.
+    The own tail has moved on: a snake that keeps its tail has its head on food, not on that tail.
     """
     kept = bitboard.difference(before.occupied, bitboard.single(before.tail, board.num_words))
     theirs = tuple(word[::-1] for word in after.occupied)
@@ -203,7 +203,7 @@ def _vanished(snakes: Body) -> Body:
 
 
 def _where_each(condition: jax.Array, a: Body, b: Body) -> Body:
-    """Snake by snake `a` or `b`, by a condition `[2]`."""
+    """`jnp.where` for each snake, by a condition `[2]`."""
 
     def choose(x, y):
         return jnp.where(condition.reshape(2, *[1] * (x.ndim - 1)), x, y)

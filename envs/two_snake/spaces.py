@@ -1,4 +1,4 @@
-"""What two players do and see, as spaces."""
+"""Spaces of the actions and observations of two players."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """A game from one snake's side: its own body, the other's, and the cells each can reach.
 
-Ways are counted forward, left, right; a mask of ways is a uint32 with forward as its lowest bit.
+Moves are forward, left, right; a mask of moves is a uint32 with forward as its lowest bit.
 """
 
 import jax
@@ -14,7 +14,7 @@ from envs.snake.bitboard import Bits, Board
 from envs.snake.rules import START_LENGTH, Body
 from envs.two_snake.rules import State, lives, starts
 
-WAYS = 3
+NUM_MOVES = 3
 
 
 class View(struct.PyTreeNode):
@@ -33,8 +33,8 @@ class View(struct.PyTreeNode):
 class Regions(struct.PyTreeNode):
     """The cells that the snakes can reach."""
 
-    reached: Bits  # words [3]: what a path that begins with each way leads to; empty if it is shut
-    mine: jax.Array  # int32: empty cells nearer to the own head than to the other's, by paths
+    reached: Bits  # words [3]: by paths that begin with each move; empty if it is blocked
+    mine: jax.Array  # int32: empty cells with a shorter path to the own head than to the other's
 
 
 def both_views(state: State) -> View:
@@ -58,7 +58,7 @@ def view(state: State, player: int) -> View:
 
 
 def free_cells(board: Board, view: View) -> Bits:
-    """Where the head may move without certain or possible harm from what lies there now.
+    """The cells that the head may enter without any risk from what is there now.
 
     The own tail moves on and is free. The other's whole body is not: its tail stays if it eats.
     """
@@ -77,14 +77,14 @@ def ahead(board: Board, view: View) -> Bits:
     return bitboard.single(jnp.stack(snake.candidates(board, view.own)), board.num_words)
 
 
-def open_ways(board: Board, view: View) -> jax.Array:
-    """The mask of the ways that lead to a free cell."""
+def open_moves(board: Board, view: View) -> jax.Array:
+    """The mask of moves to a free cell."""
     return mask(bitboard.intersects(ahead(board, view), free_cells(board, view)))
 
 
-def mask(ways: jax.Array) -> jax.Array:
+def mask(moves: jax.Array) -> jax.Array:
     """The uint32 mask of bools `[3]`."""
-    bits = ways.astype(jnp.uint32)
+    bits = moves.astype(jnp.uint32)
     return bits[0] | bits[1] << 1 | bits[2] << 2
 
 
@@ -130,7 +130,7 @@ def territory(board: Board, view: View) -> jax.Array:
 def initial_regions(board: Board, view: View) -> Regions:
     """`regions` of a new game, without a search.
 
-    Two straight snakes that face each other in one row divide nothing, so every way leads to all
+    Two straight snakes that face each other in one row divide nothing, so every move leads to all
     free cells. The head whose column is nearer to a cell's is nearer to it: the rows between are
     the same for both, and so is the detour to what lies in their row behind a tail.
     """
@@ -141,6 +141,6 @@ def initial_regions(board: Board, view: View) -> Regions:
         for columns in (to_left < to_right, to_left > to_right)
     )
     return Regions(
-        reached=tuple(jnp.broadcast_to(word, (WAYS,)) for word in free_cells(board, view)),
+        reached=tuple(jnp.broadcast_to(word, (NUM_MOVES,)) for word in free_cells(board, view)),
         mine=jnp.where(board.col(view.own.head) == left, mine, theirs),
     )

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 from gymnax.environments import spaces
 
-from envs.base import Environment
+from envs.base import Environment, check_name
 
 OBSERVATIONS = {"full": 6, "no_velocities": 4, "angles": 2}
 START = 0.05  # half-width of the box that the first state is drawn from
@@ -35,27 +35,27 @@ class Params:
     half_length: float = 1.0
     """From the hinge to the centre of mass of the pole, a uniform rod."""
     force: float = 30.0
-    """Newton at an action of 1."""
+    """Force at an action of 1."""
     cart_friction: float = 0.05
     """Force per speed of the cart."""
     pole_friction: float = 0.01
     """Torque per angular speed of the pole."""
     track_length: float = 4.8
-    """Once around."""
+    """Circumference of the track."""
     max_steps_in_episode: int = 2**30
     """Steps after which an episode is truncated."""
 
 
 class CircularCartPole(Environment):
-    """A cart-pole without limits: the track closes upon itself, the pole may turn all around.
+    """A cart-pole without limits: the track is a circle, and the pole can rotate fully.
 
-    The track's curve exerts no force: the cart moves as on a straight one, φ = x / radius.
+    The curvature of the track exerts no force: the cart moves as on a straight one, φ = x / radius.
 
     * Action: float32 `[1]`, clipped to ±1, NaN taken as 0; times `Params.force`, along the track.
     * Observation, by name: full `[sin φ, cos φ, φ', sin θ, cos θ, θ']`, no_velocities the same
       without φ' and θ', angles `[φ, θ]` within ±π.
     * Reward: cos θ, 1 while the pole stands. Episodes start near upright and at rest, and end by
-      the clock alone, by default never.
+      the time limit only, by default never.
 
     With `with_transition_gradients()` states can be differentiated by actions and earlier states.
 
@@ -66,10 +66,7 @@ class CircularCartPole(Environment):
 
     def __init__(self, observation: str = "full"):
         super().__init__()
-        if observation not in OBSERVATIONS:
-            raise ValueError(
-                f"observation {observation!r} is unknown; expected one of {', '.join(OBSERVATIONS)}"
-            )
+        check_name("observation", observation, OBSERVATIONS)
         self.observation = observation
 
     @property

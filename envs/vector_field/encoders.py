@@ -1,14 +1,16 @@
-"""Dense layers of fixed random weights, and how an action pushes the latent state through them."""
+"""Dense layers of fixed random weights, and the encoders that map actions to velocities."""
 
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from envs.base import check_name
+
 ENCODERS: dict[str, tuple[int, ...] | None] = {"identity": None, "linear": (), "mlp": (16,)}
-"""Hidden layers of each; None where the action is the push itself."""
-ENCODER_GAIN = 3**0.5  # on average a push is as strong as its action
-ENCODER_BIAS = 0.1  # doing nothing should push little
+"""Hidden layers of each; None if the velocity is the action itself."""
+ENCODER_GAIN = 3**0.5  # on average a velocity is as large as its action
+ENCODER_BIAS = 0.1  # the action 0 should have little effect
 
 
 class Layer(NamedTuple):
@@ -23,7 +25,7 @@ def layers(key: jax.Array, sizes: tuple[int, ...], gain: float = 1.0, bias: floa
     """Random layers from `sizes[0]` inputs to `sizes[-1]` outputs.
 
     Last layer: weights U(±`gain`/√inputs) and biases U(±`bias`/√inputs). Before it: weights
-    U(±√(6/inputs)), which hold the size of a signal through relus, and the same biases.
+    U(±√(6/inputs)), which preserve the size of a signal through relus, and the same biases.
     """
     made = []
     last = len(sizes) - 2
@@ -61,8 +63,7 @@ def weights(key: jax.Array, encoder: str, num_inputs: int, dims: int) -> Layers:
 
 def check(encoder: str, num_inputs: int, dims: int) -> None:
     """Raises ValueError for an unknown encoder, and for inputs that it cannot take."""
-    if encoder not in ENCODERS:
-        raise ValueError(f"encoder {encoder!r} is unknown; expected one of {', '.join(ENCODERS)}")
+    check_name("encoder", encoder, ENCODERS)
     if num_inputs < 1:
         raise ValueError(f"num_inputs is {num_inputs}; expected at least 1")
     if encoder == "identity" and num_inputs != dims:

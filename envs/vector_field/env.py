@@ -20,13 +20,13 @@ from envs.vector_field.params import Params, check, check_shapes, typed
 
 DIMS = 2
 Field = str | Callable[[jax.Array], jax.Array]
-"""A name of `FIELDS`, or a function of one's own: the velocity `[2]` at one state `[2]`."""
+"""A name of `FIELDS`, or a function that maps one state `[2]` to its velocity `[2]`."""
 
 
 @struct.dataclass
 class State:
     z: jax.Array  # [2], the latent state
-    obs: jax.Array  # [n], what was seen of it, drawn once
+    obs: jax.Array  # [n], its observation, drawn once
     time: jax.Array  # int32, steps since the start
 
 
@@ -35,23 +35,22 @@ class VectorField(Environment):
 
     * `fields`: one name of `envs.vector_field.fields.FIELDS`, or a function of your own that maps
       one state `[2]` to its velocity `[2]`; or several, of which `Params.field` chooses one: then a
-      batch of environments may mix fields in one program. A function is known by its identity:
-      environments share a compilation where it is the same object.
+      batch of environments may mix fields in one program. Functions are compared by identity:
+      environments share a compilation only if they have the same function object.
     * Action: float32 `[num_inputs]`, clipped to ±`Params.action_bound`, NaN taken as 0. `encoder`
       makes it a velocity: identity, linear, or mlp with 16 relus.
     * Observation: float32 `[channels]`, with `noise` gaussian, poisson (loglinear only) or none.
       `observation` makes its mean: identity (2 channels), linear, loglinear (the exponential of
       linear) or mlp with twice 64 relus.
-    * Walls: z is held within ±`Params.reach`, far beyond where the fields are of interest. A
-      lasting push can carry a state there (in duffing and van_der_pol; the others pull it back),
-      and beyond them steps of this length would soon overshoot to infinity.
-    * Reward: 0. Episodes start at z ~ U(±1) and end by the clock alone, by default never.
+    * Walls: z is clipped to ±`Params.reach`, far beyond where the fields are of interest. A
+      constant action can drive the state there (in duffing and van_der_pol; other fields pull it
+      back), and beyond the walls Euler steps of this length would soon diverge.
+    * Reward: 0. Episodes start at z ~ U(±1) and end by the time limit only, by default never.
       `info["latent"]` is z after the step, also where an episode ended.
 
     With `with_transition_gradients()` states can be differentiated by actions and earlier states.
 
-    Raises ValueError for unknown names, functions that are no fields, and what does not fit
-    together.
+    Raises ValueError for unknown names, functions that are not fields, and incompatible arguments.
     """
 
     _supports_transition_gradients = True
@@ -78,7 +77,7 @@ class VectorField(Environment):
         self.num_inputs = num_inputs
 
     def identity(self) -> dict[str, Any]:
-        """All but the numbers."""
+        """All but the default parameters."""
         return {name: value for name, value in vars(self).items() if name != "default_params"}
 
     @cached_property
@@ -90,7 +89,7 @@ class VectorField(Environment):
     def params(
         self, key: jax.Array | None = None, authority: float = 1.0, **changes: Any
     ) -> Params:
-        """Fresh weights and landscape from `key` (default: key 0), and whatever `changes` names.
+        """Fresh weights and landscape from `key` (default: key 0), and the fields in `changes`.
 
         `action_bound`, unless named, is `authority` times the mean speed of the field within ±2.
         Everything may be traced, so that `vmap` makes a batch; traced values are not checked.
@@ -133,8 +132,8 @@ class VectorField(Environment):
         return jax.lax.switch(params.field, branches, z)
 
     def effect(self, u: jax.Array, z: jax.Array, params: Params) -> jax.Array:
-        """g(u): the velocity `[2]` that the action `[m]` adds at `z`, wherever that is."""
-        del z  # every encoder here pushes the same way everywhere
+        """g(u): the velocity `[2]` that the action `[m]` adds at `z`, the same everywhere."""
+        del z
         return encoders.apply(params.encoder, u)
 
     def emission(self, z: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
@@ -214,7 +213,7 @@ def _check(fields: tuple[Field, ...]) -> None:
 
 
 def _drift(field: Field, drawn: jax.Array, z: jax.Array) -> jax.Array:
-    """The field at `z` `[..., 2]`; `drawn` is the landscape, which only one of them has."""
+    """The field at `z` `[..., 2]`; `drawn` is the landscape, which only one field uses."""
     if callable(field):
         return jnp.vectorize(field, signature="(d)->(d)")(z)
     named = FIELDS[field]

@@ -1,4 +1,4 @@
-"""Vector fields in the plane: the unknown that is to be learned.
+"""Vector fields in the plane: the unknown dynamics to be learned.
 
 Each is a plain function of `z` `[..., 2]` that returns the velocity `[..., 2]`, latent units per
 unit of time. All other parameters are numbers, which may be traced. `scale` multiplies the whole
@@ -29,9 +29,9 @@ def limit_cycle(
 def double_limit_cycle(
     z: jax.Array, *, radius: float = 1.0, spin: float = 1.0, scale: float = 0.1761
 ) -> jax.Array:
-    """Rotation that turns around: ẋ = x (R - r) - ω y (2R - r), ẏ = y (R - r) + ω x (2R - r).
+    """Rotation that reverses: ẋ = x (R - r) - ω y (2R - r), ẏ = y (R - r) + ω x (2R - r).
 
-    The circle r = R attracts; beyond r = 2R the field turns the other way. The default scale makes
+    The circle r = R attracts; beyond r = 2R the rotation is reversed. The default scale makes
     the largest speed within ±2 equal to 1.
     """
     x, y = z[..., 0], z[..., 1]
@@ -73,7 +73,7 @@ def snowman(
     steepness: float = 10.0,
     scale: float = 0.22,
 ) -> jax.Array:
-    """Two limit cycles side by side, of centres (±R, 0) and radius R, which turn opposite ways.
+    """Two limit cycles side by side, of centres (±R, 0) and radius R, with opposite rotations.
 
     Left and right are blended by σ(∓β x) where they meet; `steepness` is β.
     """
@@ -97,7 +97,7 @@ FIELDS: dict[str, Callable[..., jax.Array]] = {
 def mean_speed(
     f: Callable[[jax.Array], jax.Array], half_width: float = 2.0, per_axis: int = 40
 ) -> jax.Array:
-    """Mean |f| over a grid on the box ±`half_width`, ends included: the unit of authority.
+    """Mean |f| over a grid on the box ±`half_width`, ends included: the unit of `authority`.
 
     `f` maps `[per_axis, per_axis, 2]` to as many velocities. Returns a float32 scalar.
     """

@@ -1,4 +1,4 @@
-"""A field drawn at random: slow drifts in all directions, with many attractors between them."""
+"""A random field: slow drifts in all directions, with many attractors between them."""
 
 from functools import lru_cache
 
@@ -8,7 +8,7 @@ import numpy as np
 
 VARIANCE = 0.5  # of each component, before vectors are brought to one length
 FLOOR = 1e-4  # least eigenvalue of the kernel, as published
-TINY = 1e-12  # below this squared radius the square root's slope is not followed
+TINY = 1e-12  # squared radius below which the gradient of |z| is 0
 
 
 def draw(
@@ -39,7 +39,7 @@ def gaussian_process(
     """
     vectors, amplitude = _eigen(per_axis, half_width, length_scale)
     white = jax.random.normal(key, (per_axis, per_axis, 2))
-    # the symmetric root V a Vᵀ, which does not hang on the signs that eigenvectors come with
+    # the symmetric root V a Vᵀ, which does not depend on the signs of the eigenvectors
     modes = jnp.einsum("ia,jb,ijk->abk", vectors, vectors, white)
     return jnp.einsum("ia,jb,abk->ijk", vectors, vectors, amplitude[:, :, None] * modes)
 
@@ -74,7 +74,7 @@ def interpolated(landscape: jax.Array, z: jax.Array, half_width: float) -> jax.A
 
 
 def radius_of(z: jax.Array) -> jax.Array:
-    """|z| `[...]` of `z` `[..., 2]`, with a finite slope at 0, where a start or a guess may lie."""
+    """|z| `[...]` of `z` `[..., 2]`, with a finite gradient at 0, where a state may be."""
     return jnp.sqrt(jnp.maximum(jnp.sum(z**2, axis=-1), TINY))
 
 

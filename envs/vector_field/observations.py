@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
+from envs.base import check_name
 from envs.vector_field import encoders
 from envs.vector_field.encoders import Layers
 
@@ -14,19 +15,15 @@ OBSERVATIONS: dict[str, tuple[int, ...] | None] = {
     "loglinear": (),
     "mlp": (64, 64),
 }
-"""Hidden layers of each; None where the state itself is seen."""
+"""Hidden layers of each; None if the state itself is observed."""
 NOISES = ("gaussian", "poisson", "none")
 TYPICAL_RATE = 5.0  # events per unit of time, of loglinear: median over channels and states
 
 
 def check(observation: str, noise: str, channels: int, dims: int) -> None:
-    """Raises ValueError for unknown names and for what does not fit together."""
-    for what, name, known in (
-        ("observation", observation, OBSERVATIONS),
-        ("noise", noise, NOISES),
-    ):
-        if name not in known:
-            raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(known)}")
+    """Raises ValueError for unknown names and incompatible arguments."""
+    check_name("observation", observation, OBSERVATIONS)
+    check_name("noise", noise, NOISES)
     if channels < 1:
         raise ValueError(f"channels is {channels}; expected at least 1")
     if observation == "identity" and channels != dims:
@@ -80,7 +77,7 @@ def draw(key: jax.Array, noise: str, mean: jax.Array, variance: jax.Array) -> ja
     if noise == "gaussian":
         return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape)
     if noise == "poisson":
-        # counts have no slope, and the loops that draw them cannot be differentiated
+        # counts have no gradient, and the loops that draw them cannot be differentiated
         rate = jax.lax.stop_gradient(mean)
         return jax.random.poisson(key, rate).astype(mean.dtype)
     return mean

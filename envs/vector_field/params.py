@@ -25,19 +25,19 @@ class Params:
     emission: Layers
     """Weights of the observation."""
     encoder: Layers
-    """Weights of the action's way to the latent state."""
+    """Weights of the encoder, from actions to velocities."""
     action_bound: jax.Array | float
     """Largest |u_i|; with the encoder identity in latent units per unit of time."""
     dt: jax.Array | float = 0.1
     """Time of a step."""
     process_noise: jax.Array | float = 0.01
-    """q, variance that chance adds to each component of z per unit of time."""
+    """q, variance of the noise added to each component of z per unit of time."""
     observation_noise: jax.Array | float = 0.01
-    """Variance of each channel, where noise is gaussian."""
+    """Variance of each channel, if noise is gaussian."""
     bin_width: jax.Array | float = 1.0
-    """Time in which events are counted, where noise is poisson; it need not be `dt`."""
+    """Time in which events are counted, if noise is poisson; it may differ from `dt`."""
     reach: jax.Array | float = 5.0
-    """No component of z goes beyond ±reach, where walls hold it; see `VectorField`."""
+    """Each component of z is clipped to ±reach; see walls in `VectorField`."""
     max_steps_in_episode: jax.Array | int = FOREVER
     """Steps after which an episode is truncated."""
 
@@ -58,7 +58,7 @@ def check(name: str, value: Any, num_fields: int) -> None:
 
 
 def check_shapes(name: str, given: Any, expected: Any) -> None:
-    """Raises ValueError where weights or a landscape have not the shapes of the environment's."""
+    """Raises ValueError if weights or a landscape do not have the expected shapes."""
     found, shapes = (str(jax.tree.map(jnp.shape, tree)) for tree in (given, expected))
     if found != shapes:
         raise ValueError(f"{name} has shapes {found}; expected {shapes}")

@@ -127,7 +127,7 @@ def poorer(intensity: float, level: float) -> bool:
     return intensity < level - 1e-5 * abs(level)
 
 
-def lab_marks(nodes, ground, time, critical, delay) -> list[Node]:
+def deletion_rule(nodes, ground, time, critical, delay) -> list[Node]:
     if len(nodes) <= critical:
         return []
     level = mean(map(ground, nodes))
@@ -186,7 +186,7 @@ def wall_price(h, node, prices):
 
 def shaping(h: Happening, w: dict) -> dict[str, float]:
     def phi_delete(nodes, time):
-        marked = len(lab_marks(nodes, h.ground, time, h.critical, h.delay))
+        marked = len(deletion_rule(nodes, h.ground, time, h.critical, h.delay))
         return -1.0 * marked + 0.25 * (len(nodes) - marked)
 
     def phi_centroid(nodes, time):
@@ -223,7 +223,7 @@ def normal(h: Happening, w: dict) -> dict[str, float]:
     strips = [(0.08, w["boundary_danger"]), (0.15, w["boundary_near"])]
     value["boundary"] = w["boundary"] * sum(wall_price(h, c, strips) for c in h.children)
 
-    marked = lab_marks(h.nodes, h.ground, h.time, h.critical, h.delay)
+    marked = deletion_rule(h.nodes, h.ground, h.time, h.critical, h.delay)
     value["delete"] = 0.0
     for node in h.nodes:
         if node in marked:
@@ -280,7 +280,7 @@ def distance(h: Happening, w: dict) -> dict[str, float]:
 
 
 def three_part(h: Happening, w: dict) -> dict[str, float]:
-    marked = lab_marks(h.nodes, h.ground, h.time, h.critical, h.delay)
+    marked = deletion_rule(h.nodes, h.ground, h.time, h.critical, h.delay)
     score = [1.0 if (node in marked) == (node in h.gone) else -1.0 for node in h.nodes]
     return {
         "delete": w["delete"] * mean(score),

@@ -169,7 +169,7 @@ class IsNeverEqual(Snake):
         (TimesOutAsDeath, "time limit changed `terminated`"),
         (ForgetsDtype, "observation is float32.* after step, but int32.* after reset"),
         (LeavesItsSpace, "outside observation_space"),
-        (IsNeverEqual, "not equal, so each would compile anew"),
+        (IsNeverEqual, "not equal, so each would compile again"),
     ],
 )
 def test_checker_catches(broken, message):

@@ -186,7 +186,7 @@ def live(colony, marks, deleted, child_x, child_y, law, time, critical, delay, e
     width, height = jnp.float32(600), jnp.float32(HEIGHT)
     ground = intensity(law, jnp.zeros((0, 0)), colony.x, colony.y, width, height)
     marks = marking.marked(marks, colony, ground, time, critical)
-    lab = marking.lab_marks(colony, ground, time, critical, delay)
+    lab = marking.deletion_rule(colony, ground, time, critical, delay)
     growth = rules.grow(colony, deleted, child_x, child_y)
     no = jnp.zeros((), bool)
     step = Step(
@@ -207,7 +207,7 @@ def live(colony, marks, deleted, child_x, child_y, law, time, critical, delay, e
         shaping_delete=1.0, shaping_centroid=1.0, shaping_spawn=1.0, shaping_discount=0.95
     )
     shaping = weights.components(step)[-3:]
-    colony = rules.close_ranks(growth, time + 1)
+    colony = rules.next_colony(growth, time + 1)
     return colony, marks, marking.inherit(marks, growth), lab, shaping
 
 
@@ -250,7 +250,7 @@ def test_marks_follow_their_nodes_through_an_episode(critical: float, delay: int
         assert list(marks.unmarked_for[:number]) == [node.unmarked_for for node in h.nodes]
         for plane in (marks.mark, marks.marked_at, marks.unmarked_for):
             assert not np.any(plane[number:])
-        wanted = oracle.lab_marks(h.nodes, h.ground, h.time, critical, delay)
+        wanted = oracle.deletion_rule(h.nodes, h.ground, h.time, critical, delay)
         assert list(lab) == [n in wanted for n in h.nodes] + [False] * (ROOMY - number)
         seen |= {node.mark for node in h.nodes} | {bool(wanted)}
         began.append((bool(marks.is_first), number > critical))
@@ -270,7 +270,7 @@ def test_shaping_telescopes(terminated: bool):
     first, last = happenings[0], happenings[-1]
 
     def potentials(nodes, time):
-        marked = len(oracle.lab_marks(nodes, first.ground, time, 6.0, 3))
+        marked = len(oracle.deletion_rule(nodes, first.ground, time, 6.0, 3))
         stiff = sum(first.ground(node) >= 2.5 for node in nodes)
         return np.array([0.25 * len(nodes) - 1.25 * marked, oracle.centroid(nodes) - 599, stiff])
 

@@ -33,7 +33,7 @@ start = jax.jit(rules.founders, static_argnums=(1, 2))
 @jax.jit
 def step(colony: rules.Colony, deleted: jax.Array, spawn: jax.Array, time: jax.Array):
     growth = rules.grow(colony, deleted, *land(colony, spawn))
-    return growth, rules.close_ranks(growth, time)
+    return growth, rules.next_colony(growth, time)
 
 
 @jax.jit
@@ -144,7 +144,7 @@ def play(action: jax.Array, colony: rules.Colony) -> dict[str, jax.Array]:
             jnp.where(arrived, SUCCESS, jnp.where(time >= LIMIT, TIMEOUT, 0)),
         )
         return {
-            "colony": rules.close_ranks(growth, time),
+            "colony": rules.next_colony(growth, time),
             "time": time,
             "size": growth.num_nodes,
             "ending": ending,

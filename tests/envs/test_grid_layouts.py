@@ -86,7 +86,7 @@ def test_doors_and_portals():
         (".,DU", r"leads into a wall: cell \(-1, 1\) is a wall or off the grid; expected a free"),
         ("DR,DL", r"doors in cells \(0, 0\) and \(0, 1\) face each other; remove one"),
         ("DR:0DR:1,.", r"cell \(0, 0\) has two doors in direction 1; expected one; remove one"),
-        ("DR:1.5,.", r"the door in cell \(0, 0\) lets 1.5 back; expected a probability"),
+        ("DR:1.5,.", r"the door in cell \(0, 0\) has back=1.5; expected 0 to 1"),
         (".,PR:7", "line 1: portal end E7 is not in the maze; the ends are: none"),
         ("E1,E1", "line 1: portal end E1 occurs twice; rename it"),
         ("E1,PU:1@0", "line 1: a portal's weight is 0"),
@@ -123,7 +123,7 @@ def test_files(tmp_path):
     path = tmp_path / "hall.txt"
     path.write_bytes(b"\xef\xbb\xbf###\r\n#..\r\n")  # as editors elsewhere write it
     assert (layouts.load(path).name, layouts.load(str(path)).num_states) == ("hall", 2)
-    for content, message in [(b"\xff\xfe\x00", "is no text"), (b"\0\1,", "hall.txt: line 1, tile")]:
+    for content, message in [(b"\xff\xfe\x00", "not text"), (b"\0\1,", "hall.txt: line 1, tile")]:
         path.write_bytes(content)
         with pytest.raises(ValueError, match=message):
             layouts.load(path)

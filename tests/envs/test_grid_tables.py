@@ -67,7 +67,7 @@ def test_transition_matrix_of_a_policy():
     assert transition_matrix(table, right).tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
     with pytest.raises(ValueError, match=r"policy has shape \(4, 3\); expected \(3, 4\)"):
         transition_matrix(table, right.T)
-    with pytest.raises(ValueError, match="a row that is no distribution"):
+    with pytest.raises(ValueError, match="a row that is not a distribution"):
         transition_matrix(table, 2 * right)
 
 
