@@ -1,22 +1,21 @@
-"""`python -m train.evaluate RUN`: how good the agents of a finished or running run are.
+"""`python -m train.evaluate RUN`: the score of the agents of a finished or running run.
 
-`python -m train.evaluate --policy NAME`: how good a trained policy is, without any run. Some runs
-have flags of their own: `python -m train.evaluate RUN --help` tells.
+`python -m train.evaluate --policy NAME`: the score of a trained policy, without a run. Some
+programs have flags of their own: see `python -m train.evaluate RUN --help`.
 """
 
 import sys
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import jax
 import tyro
 from rich.console import Console
 
 from train.host import runs
-from train.host.command import command, parse_flags
+from train.host.command import command, parse_flags, refuse_below_one
 from train.host.errors import UsageError
 from train.host.program import Run
-from train.host.scores import write_evaluation
+from train.host.scores import evaluation_keys, write_evaluation
 from train.policies import store
 
 
@@ -27,13 +26,13 @@ class Options:
     run: Annotated[str | None, tyro.conf.Positional] = None
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
+    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     games: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Complete games per seed, where games are played; None: 1,000."""
     key: int = 1
-    """Root of the random numbers; the end of a training uses another one."""
+    """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
-    """Draw actions from the policy, or explore, instead of taking the best one."""
+    """Draw actions from the policy, or explore, instead of acting greedily."""
 
 
 def main(arguments: list[str]) -> int:
@@ -45,14 +44,12 @@ def main(arguments: list[str]) -> int:
             Console().print(own.evaluate(run, options))
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
-        if options.games is not None and options.games < 1:
-            raise UsageError(f"--games is {options.games}; expected at least 1")
+        refuse_below_one(options, "games")
         run = store.opened(options.run, options.policy)
         config, extra = asked_for(run, options)
         training = run.program.training(config)
-        keys = [jax.random.fold_in(jax.random.key(options.key), seed) for seed in run.seeds]
+        keys = evaluation_keys(options.key, run.seeds)
         evaluation = training.evaluate(run.agents, run.seeds, keys)
-        run.directory.mkdir(parents=True, exist_ok=True)
         write_evaluation(run.directory, evaluation, updates=run.updates, key=options.key, **extra)
         Console().print(evaluation.table)
 
@@ -60,9 +57,9 @@ def main(arguments: list[str]) -> int:
 
 
 def asked_for(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:
-    """The run's configuration with the games of the options, and what to note of them.
+    """The run's configuration with the games of the options, and extra entries of `eval.json`.
 
-    Raises UsageError where there are no games to choose.
+    Raises UsageError for options of games if the run plays none.
     """
     greedy = not options.sampled
     if run.plays_games:

@@ -1,6 +1,6 @@
 """`python -m train.render RUN`: pictures of a finished or running run, into its directory.
 
-`python -m train.render --policy NAME` films a trained policy, without any run.
+`python -m train.render --policy NAME` films a trained policy, without a run.
 """
 
 import sys
@@ -11,24 +11,24 @@ from typing import Annotated
 import jax
 import tyro
 
-from train.host.command import command, parse_flags
+from train.host.command import command, parse_flags, refuse_below_one
 from train.host.errors import UsageError
 from train.policies import store
 
 
 @dataclass(frozen=True)
 class Options:
-    """Draws the learning curve, and what else shows how good the newest checkpoint is.
+    """Draws the learning curve and other pictures of the newest checkpoint.
 
-    Where games are played, that is a film of the best of some. Of a policy there is only the film.
+    Where games are played, these are films of chosen games. Of a policy there is only the film.
     """
 
     run: Annotated[str | None, tyro.conf.Positional] = None
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
+    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     games: int = 100
-    """Games to choose the best from, where games are played."""
+    """Number of games to choose from, where games are played."""
     key: int = 2
     """Root of the random numbers."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
@@ -38,13 +38,14 @@ class Options:
 def main(arguments: list[str]) -> int:
     def render() -> None:
         options = parse_flags("python -m train.render", Options, arguments)
-        if options.games < 1:
-            raise UsageError(f"--games is {options.games}; expected at least 1")
+        refuse_below_one(options, "games")
         run, key = store.opened(options.run, options.policy), jax.random.key(options.key)
         if options.policy is not None:
             directory = options.out or run.directory
             if run.program.film is None:
-                raise UsageError(f"policies of {run.program.name} are not filmed: score them")
+                raise UsageError(
+                    f"policies of {run.program.name} cannot be filmed: use train.evaluate"
+                )
             directory.mkdir(parents=True, exist_ok=True)
             print(*run.program.film(run, options.games, key, directory), sep="\n")
             return

@@ -59,7 +59,7 @@ FLAGS = [
     ("two_snake", "greedy", "rivals.pool_size", "no stage has a rival"),
     ("allo", "allo", "agent.batch_size", "agent.expectation sampled"),
     ("durotaxis", "linear", "env.ranges.linear_slope", "env.ground random"),
-    ("vector_field", "vector_field", "bayesian.policy.kind", "policies say it"),
+    ("vector_field", "vector_field", "bayesian.policy.kind", "--policies sets it"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What a run of `train.allo` is told: the maze, the network, the learner, the budget; presets."""
+"""The configuration of `train.allo`: maze, network, learner, budget; presets."""
 
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -16,12 +16,12 @@ from train.host import settings
 
 @dataclass(frozen=True)
 class Network:
-    """Dense layers under a linear head; for pixels two convolutions come first."""
+    """Dense layers and a linear head; for pixels two convolutions come first."""
 
     observation: Literal["fourier", "coordinates", "one_hot", "pixels"] = "fourier"
-    """What the network sees of a state; fourier: coordinates and waves along them."""
+    """Input of the network; fourier: coordinates and Fourier features of them."""
     frequencies: int = 16
-    """Waves along each coordinate."""
+    """Frequencies of the Fourier features along each coordinate."""
     hidden: tuple[int, ...] = (128, 128, 128)
     """Width of each hidden layer."""
 
@@ -31,10 +31,10 @@ class Budget(settings.Config):
     """How long, how often and where. Steps are gradient steps."""
 
     num_seeds: int = 10
-    """Independent runs side by side, with the seeds seed, seed + 1, …; data are drawn anew, too."""
+    """Independent runs side by side, with the seeds seed, seed + 1, …; each has its own data."""
     total_steps: int = 5_000
-    """Gradient steps of each seed, at most; with agent.schedule measured it ends once they are
-    done."""
+    """Largest number of gradient steps of each seed; with agent.schedule measured a run ends once
+    all seeds have settled."""
     chunk_steps: int = 50
     """Gradient steps of each seed between two rows of the record."""
     checkpoint_every: int = 10
@@ -49,7 +49,7 @@ class Config:
     network: Network = Network()
     agent: allo.Config = allo.Config()
     permute_every: int = 0
-    """Gradient steps between two random permutations of the outputs, to test stability; 0: none."""
+    """Gradient steps between random permutations of the outputs, to test stability; 0: none."""
     run: Budget = field(default_factory=Budget)
 
 
@@ -137,7 +137,7 @@ def make_network(config: Config, num_states: int) -> nn.Module:
 
 
 def learning_config(config: Config) -> allo.Config:
-    """The agent's configuration, with what follows from the rest."""
+    """The agent's configuration, with the fields that follow from other fields."""
     return replace(
         config.agent,
         gradient_steps=config.run.total_steps,
@@ -146,7 +146,7 @@ def learning_config(config: Config) -> allo.Config:
 
 
 def check(config: Config) -> None:
-    """Refuses what would only show after compilation, or never."""
+    """Raises ValueError for errors that would only show after compilation, or never."""
     allo.check_config(config.agent)
     checks.fields("env.", config.env, "transitions", "walk_steps", least=1)
     for width in config.network.hidden or (0,):
@@ -163,7 +163,7 @@ SUMMARIES = {
     "allo": "Exact expectations, Muon and Rayleigh-Ritz rotations of the head.",
     "sampled": "The same from minibatches of sampled pairs.",
     "paper": "The learner of Gomez, Bowling & Machado (ICLR 2024) with its published constants.",
-    "ggdo": "Its rival, the generalised graph drawing objective (Wang et al. 2021).",
-    "short": "The 20,000 steps and sizes of a later script.",
+    "ggdo": "Its baseline, the generalised graph drawing objective (Wang et al. 2021).",
+    "short": "The 20,000 steps and sizes of a later script of the authors.",
 }
 """What each preset is."""

@@ -1,8 +1,8 @@
 """Curves of a run that learns Laplacian eigenvectors: similarity and eigenvalues over steps.
 
 d components. Rows are those of `metrics.jsonl` (see `train.host.records`), whose "agent" holds the
-number `similarity` and the lists `cosines` and `eigenvalues` `[d]`; what is None in them is left
-out. Every picture is a PNG, written whole or not at all.
+number `similarity` and the lists `cosines` and `eigenvalues` `[d]`; None in them is left out. Every
+picture is a PNG, written whole or not at all.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def similarity_curves(
 ) -> None:
     """Draws the similarity of every seed, and the mean |cos| of each component, over steps.
 
-    The axis shows orders of magnitude of what is missing to 1. `ceiling` is what the data allow.
+    The axis is logarithmic in 1 - similarity. `ceiling` is the best similarity the data allow.
     Raises ValueError if there are rows, but none with a similarity.
     """
     _check_known(rows, "similarity")
@@ -64,12 +64,12 @@ def similarity_curves(
     left.set_yscale("log")
     left.set_yticks(_gap(TICKS), [f"{tick:g}" for tick in TICKS])
     left.set_yticks([], minor=True)
-    left.set_ylim(1.1, 0.7 * min([0.02, *lowest]))  # upside down, as it shows what is missing
+    left.set_ylim(1.1, 0.7 * min([0.02, *lowest]))  # inverted: the axis is 1 - similarity
     left.set_ylabel("similarity")
     right.tick_params(labelleft=True)
     right.set_ylabel("|cos|" + ", mean of the seeds" * _many(rows))
     _colour_bar(figure, right, colours)
-    _legend(figure, left.get_legend_handles_labels()[0])
+    pictures.legend_below(figure, left.get_legend_handles_labels()[0])
     pictures.save(figure, path)
 
 
@@ -80,11 +80,11 @@ def eigenvalue_curves(
     published: np.ndarray | None,
     title: str,
 ) -> None:
-    """Draws learned λ over steps, and at the end against the true ones.
+    """Draws learned λ over steps, and the final ones against the true ones.
 
-    `truth` and `published` are `[d]`: λ of the operator that is learned, and by the convention of
-    papers. Raises ValueError for another shape than that of the rows, and if there are rows, but
-    none with eigenvalues.
+    `truth` and `published` are `[d]`: λ of the operator that is learned, and λ as papers define it.
+    Raises ValueError if shapes do not fit the rows, and if there are rows, but none with
+    eigenvalues.
     """
     truth = np.asarray(truth, float)
     _check_known(rows, "eigenvalues")
@@ -106,7 +106,7 @@ def eigenvalue_curves(
     if published is not None:
         style = {"color": GREY, "marker": "d", "markersize": 4, "linestyle": ""}
         handles.append(Line2D([], [], **style, label="true, as papers print it"))
-    _legend(figure, handles)
+    pictures.legend_below(figure, handles)
     pictures.save(figure, path)
 
 
@@ -127,7 +127,7 @@ def component_curves(rows: Sequence[Row], name: str) -> list[list[Curve]]:
 
 
 def _draw_eigenvalues(axes: Axes, rows, components, truth, published, colours) -> None:
-    """λ over steps; to the right of the curves what is known."""
+    """Draws λ over steps; the true and published values to the right of the curves."""
     end = max((row["steps"] for row in rows), default=0)
     scale = pictures.dress(axes, _label(rows), STEPS, end)
     end = end / scale or 1
@@ -145,7 +145,7 @@ def _draw_eigenvalues(axes: Axes, rows, components, truth, published, colours) -
 
 
 def _draw_component(axes: Axes, lines: Sequence[Curve], colour) -> None:
-    """The mean of the seeds, and from three on its interval."""
+    """Draws the mean of the seeds, from three seeds on with its interval."""
     if not lines:
         return
     x, mean, margin = pictures.mean_curve(lines)
@@ -155,7 +155,7 @@ def _draw_component(axes: Axes, lines: Sequence[Curve], colour) -> None:
 
 
 def _limit(axes: Axes, components: Sequence[Sequence[Curve]], known: np.ndarray) -> None:
-    """Shows the λ that are known and the later half of the curves; wild beginnings are cut."""
+    """Fits the y axis to the true λ and the later half of the curves; wild first values are cut."""
     late = [y[len(y) // 2 :] for lines in components for _, y in lines]
     shown = np.concatenate([known, *late])
     room = 0.06 * (shown.max() - shown.min()) or 0.1
@@ -163,7 +163,7 @@ def _limit(axes: Axes, components: Sequence[Sequence[Curve]], known: np.ndarray)
 
 
 def _draw_ends(axes: Axes, truth: np.ndarray, components, colours) -> None:
-    """The last λ over the true one: the mean of the seeds, from three on with its interval."""
+    """Draws the final λ against the true one: mean over seeds, from three on with its interval."""
     pictures.dress(axes, "true λ", ((1, ""),), 1)
     axes.axline((0, 0), slope=1, color=GREY, linestyle="--", linewidth=1)
     shown = truth.tolist()
@@ -182,8 +182,7 @@ def _draw_ends(axes: Axes, truth: np.ndarray, components, colours) -> None:
 
 
 def _panels(title: str, **shared) -> tuple[Figure, np.ndarray]:
-    figure = Figure(figsize=(10, 4.2), dpi=150, layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False)
+    figure = pictures.titled((10, 4.2), title)
     return figure, figure.subplots(1, 2, **shared)
 
 
@@ -196,7 +195,7 @@ def _label(rows: Sequence[Row]) -> str:
 
 
 def _gap(similarity):
-    """What is missing to 1."""
+    """1 - similarity, at least `LEAST`."""
     return np.maximum(1 - np.asarray(similarity, float), LEAST)
 
 
@@ -206,7 +205,7 @@ def _colours(count: int) -> np.ndarray:
 
 
 def _colour_bar(figure: Figure, axes: Axes, colours: np.ndarray) -> None:
-    """Which colour is which component, from 1; none where there is only one."""
+    """A colour bar of the components, from 1; none for a single component."""
     d = len(colours)
     if d < 2:
         return
@@ -216,11 +215,6 @@ def _colour_bar(figure: Figure, axes: Axes, colours: np.ndarray) -> None:
     bar.ax.tick_params(length=0, labelsize=8, which="both")
     bar.outline.set_visible(False)
     bar.set_label("component", size=9)
-
-
-def _legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    if handles:  # below, where no curve runs into it
-        figure.legend(handles=handles, loc="outside lower left", ncols=len(handles), frameon=False)
 
 
 def _check_known(rows: Sequence[Row], name: str) -> None:

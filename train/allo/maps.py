@@ -1,4 +1,4 @@
-"""Maps of a maze: learned eigenvectors beneath the true ones, and how often cells were visited.
+"""Maps of a maze: learned eigenvectors below the true ones, and how often cells were visited.
 
 S states, d components. Every picture is a PNG, written whole or not at all.
 """
@@ -18,21 +18,20 @@ from envs.grid.layouts import Layout
 from train.host import pictures
 from train.host.pictures import GREY, VERMILLION
 
-WALL = "#82878d"  # grey and of middling lightness, where the maps have their strongest hues
+WALL = "#82878d"  # grey of medium lightness, unlike the strongest colours of the maps
 DIVERGENT = LinearSegmentedColormap.from_list("divergent", DIVERGING / 255).with_extremes(bad=WALL)
 SEQUENTIAL = LinearSegmentedColormap.from_list("sequential", DIVERGING[3:] / 255)
 SEQUENTIAL = SEQUENTIAL.with_extremes(bad=WALL)
 PAIRS = 6  # side by side, at most
 LEGEND = (
-    "Learned ones beneath the true ones. Blue is negative, orange positive, white 0; signs of "
-    "learned ones are chosen to suit."
+    "Learned ones below the true ones. Blue is negative, orange positive, white 0; signs of "
+    "learned ones are chosen to match."
 )
 TIES = (
-    " A line joins equal λ, whose vectors may be any basis: there learned ones are first turned "
-    "together onto the true ones, and |cos| is from before."
+    " A line joins equal λ, whose vectors may be any basis: the learned ones are first rotated "
+    "together onto the true ones; |cos| is from before that."
 )
-# In inches: the edge, a line of a caption, the labels of a pair, the space between its mazes and
-# that between pairs.
+# In inches: margin, line of a caption, labels of a pair, space between its mazes and between pairs.
 EDGE, LINE, LABELS, BETWEEN, GAP = 0.35, 0.155, 0.36, 0.07, 0.22
 
 
@@ -48,10 +47,10 @@ class Eigenvectors(NamedTuple):
 
 
 def heat_maps(layout: Layout, pairs: Eigenvectors, path: str | Path, title: str) -> None:
-    """Draws each learned eigenvector beneath the true one, both on one colour scale around 0.
+    """Draws each learned eigenvector below the true one, both on one colour scale around 0.
 
     Learned columns are rotated onto the true ones, see `aligned`. Raises ValueError for shapes that
-    do not fit together and for numbers that are not finite.
+    do not match and for numbers that are not finite.
     """
     truth = np.asarray(pairs.truth, float)
     pairs = pairs._replace(truth=truth, learned=aligned(truth, pairs.learned, pairs.group))
@@ -98,11 +97,12 @@ def _draw_pair(
 
 
 def aligned(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Learned columns `[S, d]`, turned as near to the true ones as an orthogonal map can.
+    """Learned columns `[S, d]`, rotated by orthogonal maps to be nearest to the true ones.
 
-    Where λ is equal in a group, int `[d]`, any basis is as good as another, so all columns of the
-    group turn together (orthogonal Procrustes, Schönemann 1966); alone, one only changes its sign.
-    Raises ValueError for shapes that do not fit together and for numbers that are not finite.
+    Components of one group, int `[d]`, have equal λ, so that any basis of their space is as good;
+    their columns are rotated together (orthogonal Procrustes, Schönemann 1966). A component alone
+    in its group can only change its sign. Raises ValueError for shapes that do not match and for
+    numbers that are not finite.
     """
     truth, learned, group = np.asarray(truth, float), np.asarray(learned, float), np.asarray(group)
     if truth.ndim != 2 or truth.shape[1] == 0:
@@ -111,16 +111,16 @@ def aligned(truth: np.ndarray, learned: np.ndarray, group: np.ndarray) -> np.nda
     check_shape("group", group, truth.shape[1:])
     if not (np.isfinite(truth).all() and np.isfinite(learned).all()):
         raise ValueError("truth and learned are not all finite; expected a number for every state")
-    turned = np.empty_like(learned)
+    rotated = np.empty_like(learned)
     for one in np.unique(group):
         members = group == one
         u, _, v = np.linalg.svd(learned[:, members].T @ truth[:, members])
-        turned[:, members] = learned[:, members] @ (u @ v)
-    return turned
+        rotated[:, members] = learned[:, members] @ (u @ v)
+    return rotated
 
 
 def visitation(layout: Layout, visits: np.ndarray, path: str | Path, title: str) -> None:
-    """Draws counts of visits `[S]`, relative to equally many everywhere.
+    """Draws counts of visits `[S]`, relative to the uniform distribution.
 
     Raises ValueError for another shape, and for counts that are negative, not finite or all 0.
     """
@@ -131,7 +131,7 @@ def visitation(layout: Layout, visits: np.ndarray, path: str | Path, title: str)
     relative = visits / visits.mean()
     width, height = _size(layout, 4.6, 4.6)
     caption = (
-        f"Visits relative to equally many everywhere: least {relative.min():.3g}, "
+        f"Visits relative to a uniform distribution: least {relative.min():.3g}, "
         f"most {relative.max():.3g}. Entropy {normalised_entropy(visits):.4f} of the largest"
         f" possible, over {visits.sum():,.0f} visits."
     )
@@ -146,13 +146,13 @@ def visitation(layout: Layout, visits: np.ndarray, path: str | Path, title: str)
 
 
 def normalised_entropy(visits: np.ndarray) -> float:
-    """Entropy of the law of visits `[S]` over that of the uniform one: 0 to 1."""
+    """Entropy of the distribution of visits `[S]`, divided by that of the uniform one: 0 to 1."""
     law = visits[visits > 0] / visits.sum()
     return float(-np.sum(law * np.log(law)) / np.log(len(visits)))
 
 
 def check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
-    """Raises ValueError for an array of another shape than expected."""
+    """Raises ValueError for an array of another shape."""
     if np.shape(array) != expected:
         raise ValueError(f"{name} has shape {np.shape(array)}; expected {expected}")
 
@@ -160,7 +160,7 @@ def check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None
 def _draw_map(
     axes: Axes, layout: Layout, values: np.ndarray, colours: Colormap, limits: tuple[float, float]
 ) -> None:
-    """Values `[S]` in their cells, and walls grey."""
+    """Draws values `[S]` in their cells, and walls in grey."""
     low, high = limits
     cells = heat_map(layout, values)
     axes.imshow(cells, cmap=colours, vmin=low, vmax=high, interpolation="nearest", aspect="auto")
@@ -175,7 +175,7 @@ def _size(layout: Layout, width: float, height: float) -> tuple[float, float]:
 
 
 def _sheet(width: float, height: float, title: str, caption: str) -> tuple[Figure, float]:
-    """A figure with a heading and as much room below, in inches, and where that begins."""
+    """`(figure, top)`: a figure with a heading and `height` inches below, which begin at `top`."""
     width = max(width, 6.6)
     lines = textwrap.wrap(caption, int((width - 2 * EDGE) / 0.056))
     head = 0.52 + LINE * len(lines)
@@ -210,7 +210,7 @@ def _label_pair(
 
 
 def _rule(figure: Figure, left: float, top: float, length: float) -> None:
-    """A thin line to the right, in inches."""
+    """A thin horizontal line; position and length in inches."""
     wide, high = figure.get_size_inches()
     x, y = np.array([left, left + length]) / wide, [1 - top / high] * 2
     figure.add_artist(Line2D(x, y, color=VERMILLION, linewidth=1.5, solid_capstyle="butt"))

@@ -18,7 +18,7 @@ from train.host.settings import Evaluation
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """The pictures of a `Run`; no games, nothing random."""
+    """The pictures of a run; nothing is played or drawn at random."""
     del games, key, evaluation
     return draw_all(run.directory, run.config, run.agents)
 

@@ -1,4 +1,4 @@
-"""The maze that a run of `train.allo` learns about, and all that is known of it beforehand."""
+"""The maze of a run of `train.allo`, and its exact eigenvectors."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ from train.allo.scores import Truth
 
 @dataclass(frozen=True)
 class Maze:
-    """Where the walk takes place. Starts and goals of a maze are not minded: it starts anywhere."""
+    """The maze of the random walk, which starts anywhere: its starts and goals are ignored."""
 
     maze: str = "GridRoom-4"
     """A name, such as GridMaze-17, corridors-400-seed7 or rooms-4x4-size5-seed3."""
     maze_file: Annotated[str, tyro.conf.arg(name="maze-file", prefix_name=False)] = ""
     """Text file with a maze of your own instead: # is wall, . is free."""
     allow_disconnected: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
-    """Load it even if some cells cannot be reached from others."""
+    """Accept a maze in which some cells cannot be reached from others."""
     wind: float = 0.0
-    """Probability of a gust to the right, or with a minus to the left, in every move."""
+    """Probability that wind blows a move to the right; negative: to the left."""
     transitions: int = 1_000_000
     """Transitions recorded before learning starts."""
     walk_steps: int = 50
@@ -37,20 +37,20 @@ class Maze:
 
 
 class Problem(NamedTuple):
-    """A maze, and everything that is known about it beforehand."""
+    """A maze with its exact eigenvectors."""
 
     layout: Layout
     env: Grid
     params: Any
-    inputs: np.ndarray  # [S, ...]
+    inputs: np.ndarray  # [S, ...] of the network
     truth: Truth
     published: np.ndarray | None  # [d] λ as papers print it, where the walk is symmetric
 
 
 def make_problem(maze: Maze, observation: str, agent: allo.Config) -> Problem:
-    """The maze, what a network sees of its states, and the true eigenvectors `agent` is to learn.
+    """The maze, the network's inputs for its states, and the true eigenvectors to be learned.
 
-    Truth is worked out in double precision, of the law of pairs that walks really give.
+    The true ones are computed in double precision for the law of pairs that finite walks sample.
     """
     layout = make_layout(maze)
     env = Grid(layout, "index", maze.wind)
@@ -75,7 +75,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config) -> Problem:
 
 
 def make_layout(maze: Maze) -> Layout:
-    """Raises ValueError for names that are unknown and for files that hold no maze."""
+    """Raises ValueError for unknown names and for files that hold no maze."""
     if maze.maze_file:
         return layouts.load(maze.maze_file, maze.allow_disconnected)
     return mazes.named(maze.maze)

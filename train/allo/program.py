@@ -13,8 +13,8 @@ PROGRAM = Program(
     summaries=SUMMARIES,
     idle=idle,
     static={
-        "env.wind": "the true eigenvectors are worked out on the host, in double precision",
-        "agent.discount": "the true eigenvectors are worked out on the host, in double precision",
+        "env.wind": "the true eigenvectors are computed on the host, in double precision",
+        "agent.discount": "the true eigenvectors are computed on the host, in double precision",
     },
     pictures=pictures.draw,
 )

@@ -1,8 +1,9 @@
-"""How near learned eigenvectors are to the true ones, and how near the data allow them to be.
+"""How close learned eigenvectors are to the true ones, and how close the data allow them to be.
 
-Truth is that of the operator really sampled: pairs from walks of a known length. The ceiling is the
-score of the exact eigenvectors of the operator that the recorded transitions make likely, which
-learning cannot beat but by luck: the gap below it is learning, the gap above it is data.
+The true ones are those of the operator that is sampled: pairs from walks of a known length. The
+ceiling is the score of the exact eigenvectors of the empirical operator, estimated from the
+recorded transitions, which learning can only beat by luck. The gap below the ceiling is due to
+learning, the gap above it to the data.
 """
 
 from typing import Any, NamedTuple
@@ -15,19 +16,19 @@ from rich.table import Table
 from jaxrl.spectral import laplacian, subspace
 from jaxrl.spectral.laplacian import Eigensystem
 
-NEAR = 0.01  # eigenvalues that differ by less than this share count as one in `near_similarity`
-MORE = 10  # true columns known beyond the learned ones, for groups that the last one cuts
+NEAR = 0.01  # eigenvalues with a smaller relative difference count as equal in `near_similarity`
+MORE = 10  # further true columns, for a group of equal eigenvalues that the last learned one cuts
 
 
 class Truth(NamedTuple):
-    """What learned features `[S, d]` are held against; e >= d true columns."""
+    """What learned features `[S, d]` are compared with; e >= d true columns."""
 
     vectors: Any  # [S, e] orthonormal in L2(weight)
     weight: Any  # [S] law of states
-    values: Any  # [d] λ of the operator really sampled
+    values: Any  # [d] λ of the sampled operator
     group: Any  # int [d], exact ties
-    column_group: Any  # int [e], the same for the true columns; -1 where no learned one belongs
-    near_group: Any  # int [d], near ties too
+    column_group: Any  # int [e], the same for the true columns; -1 beyond the learned groups
+    near_group: Any  # int [d], near ties included
     near_column_group: Any  # int [e]
 
 
@@ -47,7 +48,7 @@ def columns_of(group: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def similarities(features: jax.Array, truth: Truth) -> dict[str, jax.Array]:
-    """Scores of features `[S, d]`, scalars but for `cosines` `[d]`; jittable."""
+    """Scores of features `[S, d]`: scalars, and `cosines` `[d]`; jittable."""
     same = (features, truth.vectors, truth.weight)
     return {
         "similarity": subspace.similarity(*same, truth.group, truth.column_group),
@@ -61,19 +62,18 @@ _similarities = jax.jit(similarities)
 
 
 def seed_scores(
-    seed: int, features: jax.Array, found: jax.Array, pairs: jax.Array, truth: Truth
+    features: jax.Array, found: jax.Array, pairs: jax.Array, truth: Truth
 ) -> dict[str, Any]:
-    """All that `eval.json` says of one seed.
+    """The measures of one seed in `eval.json`.
 
-    Features `[S, d]`, eigenvalues found `[d]`, and the law of pairs `[S, S]` that the recorded
-    transitions make likely. States that no pair begins in were never left: what is learned of them
-    is a guess of the network's. Where the law is NaN nothing was recorded, as of a policy: then
-    there is no ceiling, and no eigenvalue was found.
+    `features` `[S, d]` and eigenvalues `found` `[d]` were learned; `pairs` `[S, S]` is the
+    distribution of state pairs estimated from the recorded transitions. A state in which no pair
+    begins was never left: its features are the network's extrapolation. `pairs` is NaN where
+    nothing was recorded, as for a policy: then there is no ceiling and no eigenvalue.
     """
     d = features.shape[1]
     learned = jax.device_get(_similarities(features, truth))
     row: dict[str, Any] = {
-        "seed": seed,
         "similarity": float(learned["similarity"]),
         "near_similarity": float(learned["near_similarity"]),
         "cosine": float(learned["cosines"].mean()),
@@ -97,10 +97,10 @@ def seed_scores(
 
 
 def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
-    """A row per seed, and their mean."""
+    """A row per seed, and one for their mean."""
     caption = (
-        "score: similarity with the true eigenspaces; near ties: the same, eigenvalues within 1 % "
-        "of each other taken as one; ceiling: what the data allow; λ: how many are right"
+        "score: similarity with the true eigenspaces; near ties: the same with eigenvalues within "
+        "1 % taken as equal; ceiling: the best the data allow; λ: how many are right"
     )
     never_left = {row["seed"]: row["never_left"] for row in seeds if row.get("never_left")}
     if never_left:

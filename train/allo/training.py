@@ -1,11 +1,11 @@
-"""What a configuration of ALLO trains: eigenvectors of a maze, from a walk recorded before."""
+"""The training of a configuration of ALLO: eigenvectors of a maze, from a recorded random walk."""
 
-import time
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rich.table import Table
 
 from envs.grid import layouts
 from jaxrl import acting
@@ -18,16 +18,17 @@ from train.allo import scores
 from train.allo.config import Config, check, learning_config, make_network
 from train.allo.problem import Problem
 from train.allo.scores import Truth
+from train.host import scores as host_scores
 from train.host import settings
 
 SCORE = "similarity"
 
 
 class State(NamedTuple):
-    """A run of ALLO: it walks once, before the first update, and then only learns."""
+    """A run of ALLO: one random walk before the first update, then only gradient steps."""
 
     agent: AgentState
-    truth: Truth  # what the learned eigenvectors are held against
+    truth: Truth  # what the learned eigenvectors are compared with
     key: jax.Array
     updates: jax.Array  # int32
 
@@ -80,7 +81,7 @@ def make_training(config: Config) -> settings.Training:
 
 
 def make_problem(config: Config) -> Problem:
-    """The maze of a configuration; refuses first what would show only after compilation."""
+    """The maze of a configuration. Raises ValueError for what would show only after compilation."""
     check(config)
     return problems.make_problem(config.env, config.network.observation, config.agent)
 
@@ -92,35 +93,37 @@ def evaluate(
     seeds: list[int],
     keys: list[jax.Array],
 ) -> settings.Evaluation:
-    """The learned eigenvectors of every seed against the truth and against the data's ceiling."""
-    del keys  # nothing is drawn
-    started = time.perf_counter()
+    """Scores of every seed's eigenvectors against the true ones, and the data's ceiling."""
     network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
-
-    inputs = jnp.asarray(problem.inputs)
+    inputs, d = jnp.asarray(problem.inputs), agent_config.num_features
+    regions = layouts.regions(problem.layout)
 
     @jax.jit
     def read(agent: AgentState) -> tuple[jax.Array, jax.Array, jax.Array]:
         features = allo.features(network, agent_config, agent, inputs)  # a policy holds none
         return features, allo.eigenvalues(agent_config, agent), allo.pair_law(agent_config, agent)
 
-    rows: list[dict[str, Any]] = []
-    for seed, agent in zip(seeds, agents, strict=True):
-        features, found, law = read(agent)
-        rows.append(scores.seed_scores(seed, features, found, law, problem.truth))
-    regions = layouts.regions(problem.layout)
-    content = {
-        "score": SCORE,
-        "compile_seconds": 0.0,
-        "seconds": time.perf_counter() - started,
-        "maze": problem.layout.name,
-        "states": problem.layout.num_states,
-        "regions": [len(region) for region in regions],
-        "true_eigenvalues": np.asarray(problem.truth.values).tolist(),
-        "published_eigenvalues": None if problem.published is None else problem.published.tolist(),
-        "seeds": rows,
-    }
-    table = scores.scores_table(rows, agent_config.num_features)
-    if len(regions) > 1:
-        table.caption = f"{table.caption}\nThe maze falls into {len(regions)} regions."
-    return settings.Evaluation(content, table)
+    def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
+        del key  # nothing is drawn
+        features, found, pairs = read(agent)
+        return scores.seed_scores(features, found, pairs, problem.truth)
+
+    def table(content: dict[str, Any]) -> Table:
+        made = scores.scores_table(content["seeds"], d)
+        if len(regions) > 1:
+            made.caption = f"{made.caption}\nThe maze falls into {len(regions)} regions."
+        return made
+
+    return host_scores.measured(
+        agents,
+        seeds,
+        keys,
+        SCORE,
+        measure,
+        table,
+        maze=problem.layout.name,
+        states=problem.layout.num_states,
+        regions=[len(region) for region in regions],
+        true_eigenvalues=np.asarray(problem.truth.values).tolist(),
+        published_eigenvalues=None if problem.published is None else problem.published.tolist(),
+    )

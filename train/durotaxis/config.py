@@ -1,4 +1,4 @@
-"""What a run of `train.durotaxis` is told: the experiment, the network, the learner; presets."""
+"""The configuration of `train.durotaxis`: experiment, network, learner; presets."""
 
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from train.host import settings
 
 @dataclass(frozen=True)
 class Experiment:
-    """The colony, its ground, what it may do and what is rewarded."""
+    """The colony, its ground, its actions and its rewards."""
 
     ground: Ground = "linear"
     """Stiffness m x + b, b exp(m x), or one of them with new numbers in every episode."""
@@ -29,55 +29,57 @@ class Experiment:
     base: float = 1.0
     """b."""
     ranges: Ranges = Ranges()
-    """Where random ground is drawn from."""
+    """The ranges that random ground is drawn from."""
     field_file: str = ""
     """Measured stiffness instead: a .npy file with a row for every px of height."""
     width: int = 600
-    """Of the ground, px; the goal is its right edge."""
+    """Width of the ground, px; the goal is its right edge."""
     height: int = 400
-    """Of the ground, px."""
+    """Height of the ground, px."""
     num_founders: int = 5
     """Nodes at the start."""
     capacity: int = 100
-    """Nodes there is room for."""
+    """Largest number of nodes (the size of the arrays)."""
     threshold_nodes: float = 100.0
-    """Above it the episode ends."""
+    """Number of nodes above which the episode ends."""
     critical_nodes: float = 50.0
-    """Above it rewards call a colony too large."""
+    """Number of nodes above which rewards count a colony as too large."""
     spawning: Spawning = "directed"
-    """Children in one direction that is part of the action, or anywhere around."""
+    """directed: children in one direction, which is part of the action. isotropic: in any
+    direction."""
     action: Form = "global"
-    """Share to delete and spawn parameters; that share alone; or a choice for every node."""
+    """global: share of nodes to delete and spawn parameters. ratio: that share alone. nodes: a
+    choice for every node."""
     bounds: Bounds = Bounds()
-    """Least and largest value of each number in an action."""
+    """Lower and upper bound of each number in an action."""
     spawn: Spawn = FIXED["directed"]
     """Spawn parameters where the action is the share alone."""
     observation: Literal["full", "local"] = "full"
-    """local: without hull and centrality, which take a look at all pairs of nodes."""
+    """local: without hull and centrality, which need all pairs of nodes."""
     weights: RewardSet = field(default_factory=lambda: rewards.weights_of("distance"))
-    """Of the components of the reward."""
+    """Weights of the components of the reward."""
     delay: float = 3.0
-    """Steps that a node must have been there before it can be marked for deletion."""
+    """Steps that a node must exist before it can be marked for deletion."""
     delta_intensity: float = 2.5
-    """What a child's ground must gain over its parent's to be called a success."""
+    """Least gain in stiffness from parent to child for a spawn to count as a success."""
     left_moves_limit: int = 30
-    """Steps in a row that may take the centroid to the left; with the last the episode ends."""
+    """The episode ends after so many steps in a row with the centroid moving left."""
     max_steps_in_episode: int = 1000
-    """Steps after which an episode is cut."""
+    """Steps after which an episode is truncated."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """Messages along the graph and a token that hears all nodes, or a plain mean of the nodes."""
+    """Message passing with a token that attends to all nodes, or a plain mean of the nodes."""
 
     torso: Literal["graph", "pooled"] = "graph"
-    """graph: messages between parents and children; pooled: every node by itself, and a mean."""
+    """graph: messages between parents and children; pooled: each node by itself, then a mean."""
     width: int = 32
-    """Of every layer."""
+    """Width of every layer."""
     layers: int = 1
-    """Rounds of messages, or layers under the mean."""
+    """Rounds of message passing, or layers before the mean."""
     heads: int = 2
-    """Looks that the token takes at the nodes."""
+    """Attention heads of the token."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,9 @@ class Curriculum:
     """A goal that moves away while the colony learns."""
 
     first_width: float | None = None
-    """Width of the ground at the beginning, px; None: always the whole width."""
+    """Width of the ground at the start, px; None: always the full width."""
     share: float = 0.5
-    """Of the budget, until the ground has its whole width."""
+    """Share of the budget after which the ground has its full width."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Config:
 
 
 def make_env(experiment: Experiment) -> tuple[Durotaxis, Params]:
-    """The environment and its numbers. Raises ValueError for what does not fit together."""
+    """The environment and its parameters. Raises ValueError for invalid settings."""
     env = Durotaxis(
         capacity=experiment.capacity,
         num_founders=experiment.num_founders,
@@ -146,14 +148,14 @@ def make_env(experiment: Experiment) -> tuple[Durotaxis, Params]:
 
 
 def name_of(weights: RewardSet) -> str:
-    """Of the reward set that they belong to."""
+    """The name of the reward set that the weights belong to."""
     return next(name for name, kind in rewards.SETS.items() if isinstance(weights, kind))
 
 
 def read_field(path: str) -> np.ndarray:
     """Stiffness `[height, width]`, float32; `[0, 0]` without a path.
 
-    Raises ValueError, in one line, for what is no such file.
+    Raises ValueError, in one line, for any other file.
     """
     if not path:
         return np.zeros((0, 0), np.float32)
@@ -171,7 +173,7 @@ def read_field(path: str) -> np.ndarray:
 
 
 def check(config: Config) -> None:
-    """Refuses what would only show after compilation, or never."""
+    """Raises ValueError for errors that would only show after compilation, or never."""
     checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
     checks.fields("network.", config.network, "width", "layers", "heads", least=1)
     checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
@@ -200,7 +202,7 @@ def idle(config: Config) -> dict[str, str]:
         found |= dict.fromkeys(names, "it needs env.ground random")
     chosen = names_of_action(env.action, env.spawning)
     for name in (x.name for x in fields(env.bounds) if x.name not in chosen):
-        found[f"env.bounds.{name}"] = f"no such number is in env.action {env.action}"
+        found[f"env.bounds.{name}"] = f"env.action {env.action} has no such number"
     for name in (x.name for x in fields(env.spawn) if env.action != "ratio"):
         found[f"env.spawn.{name}"] = "it needs env.action ratio"
     if env.spawning == "isotropic":
@@ -230,10 +232,10 @@ PRESETS = {
 
 SUMMARIES = {
     "linear": "Linear stiffness; progress and arrival are rewarded.",
-    "shallow": "The same on a slope of a fifth.",
+    "shallow": "The same with a fifth of the slope.",
     "exponential": "Exponential stiffness.",
     "random": "New ground in every episode.",
-    "isotropic": "Cells divide in all directions, and only deletion can lead.",
+    "isotropic": "Cells divide in all directions; only deletion is controlled.",
     "hybrid": "A choice for every cell, and continuous spawn parameters.",
     "curriculum": "Random ground, and a goal that moves away.",
     "normal": "The nineteen reward components of the first version.",

@@ -1,4 +1,4 @@
-"""Colonies at play, every episode kept whole.
+"""Plays episodes of colonies and records them in full.
 
 config = PRESETS["linear"]
 parts = training.make_parts(config, greedy=True)
@@ -22,11 +22,11 @@ from jaxrl.types import Agent, AgentState
 from train.durotaxis.record import NUMBERS, Episode, Moment, finished, joined
 
 CHUNK = 32
-"""Steps between two looks at who is still playing."""
+"""Steps between two checks which episodes have ended."""
 
 
 class Watched(Durotaxis):
-    """The same environment; what it tells of a step holds its `Growth`, too."""
+    """The same environment; the outcome of a step also holds its `Growth`."""
 
     def outcome(
         self, after: State, growth: Growth, ending: Ending, params: Params
@@ -43,10 +43,10 @@ def play(
     count: int,
     keep: Sequence[int] | None = None,
 ) -> list[Episode]:
-    """Plays `count` episodes side by side, those of `evaluate.evaluate` with the same key.
+    """Plays the `count` episodes that `evaluate.evaluate` plays with the same key.
 
-    Consumes the key. Kept are all of them, or those that `keep` numbers. Raises ValueError for a
-    count below 1.
+    Returns all of them, or those whose numbers are in `keep`. Consumes the key. Raises ValueError
+    for a count below 1.
     """
     if count < 1:
         raise ValueError(f"the number of episodes is {count}; expected at least 1")
@@ -67,14 +67,14 @@ def play(
 
 
 def ended(episodes: Sequence[Episode]) -> evaluate.Episodes:
-    """What `evaluate.evaluate` tells of them, `[K, 1]`."""
+    """What `evaluate.evaluate` returns for these episodes, `[K, 1]`."""
     return jax.tree.map(lambda *leaves: np.stack(leaves)[:, None], *[e.ended for e in episodes])
 
 
 def chosen(episodes: evaluate.Episodes) -> int:
-    """Of episodes `[K, 1]` the one to show: that of median length among those that arrived.
+    """The index of the episode to show: of median length among those that arrived, `[K, 1]`.
 
-    If none did, the one that came farthest.
+    If none arrived, the one that came farthest.
     """
     arrived = np.flatnonzero(episodes.outcome["arrived"])
     if not arrived.size:
@@ -95,7 +95,7 @@ def _advance(
     playing: evaluate.Playing,
     which: jax.Array,
 ) -> tuple[evaluate.Playing, Moment]:
-    """`CHUNK` steps of all environments, and what went on `which` `[K]` of them."""
+    """`CHUNK` steps of all environments, and the recorded steps of those in `which` `[K]`."""
 
     def step(playing: evaluate.Playing, _) -> tuple[evaluate.Playing, Moment]:
         law = playing.world.env.law
@@ -110,7 +110,7 @@ def _advance(
 
 
 def numbers_of(env: Durotaxis, params: Params, action: Any) -> dict[str, jax.Array]:
-    """The numbers that count in one action, chosen or fixed."""
+    """The numbers of one action, whether chosen or fixed, by `NUMBERS`."""
     numbers = action[1] if env.action == "nodes" else action
     values = actions.bounded(env.action, env.spawning, numbers, params.bounds)
     given = dict(zip(actions.names(env.action, env.spawning), values, strict=True))

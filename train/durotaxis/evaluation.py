@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import jax
 import tyro
 from rich.table import Table
 
@@ -17,6 +16,7 @@ from train.durotaxis.config import Experiment
 from train.durotaxis.record import Episode
 from train.durotaxis.training import SCORE, make_parts
 from train.host import records, scores
+from train.host.command import refuse_below_one
 from train.host.config import plain
 from train.host.errors import UsageError
 from train.host.program import Run
@@ -27,20 +27,20 @@ class Options:
     """Plays colonies with the agents of a run, on its own ground or another.
 
     Writes a new folder RUN/eval-GROUND-...: trajectory.csv and .npz (a row for every node and
-    step), episodes.csv, summary.json and trajectories.png; on the run's own experiment also
-    RUN/eval.json. What is not given is as in the run.
+    step), episodes.csv, summary.json and trajectories.png; for the run's own experiment also
+    RUN/eval.json. Flags that are not given are as in the run.
     """
 
     run: Annotated[str | None, tyro.conf.Positional] = None
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
+    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     episodes: int = 200
     """Complete episodes per seed."""
     key: int = 1
-    """Root of the random numbers; the end of a training uses another one."""
+    """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
-    """Draw actions from the policy instead of taking the best one."""
+    """Draw actions from the policy instead of acting greedily."""
     substrate: Literal["linear", "exponential", "random"] | None = None
     """Stiffness m x + b, b exp(m x), or one of them with new numbers in every episode."""
     m: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
@@ -50,23 +50,22 @@ class Options:
     field_file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """Measured stiffness instead: a .npy file with a row for every px of height."""
     width: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Of the ground, px; the goal is its right edge."""
+    """Width of the ground, px; the goal is its right edge."""
     height: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Of the ground, px."""
+    """Height of the ground, px."""
     num_founders: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Nodes at the start."""
     max_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Steps after which an episode is cut."""
+    """Steps after which an episode is truncated."""
     threshold_nodes: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
-    """Above it an episode ends; the room for nodes grows with it."""
+    """Number of nodes above which an episode ends; the capacity is raised to it if needed."""
 
 
 def evaluate(run: Run, options: Options) -> Table:
-    """Plays, writes, and returns the table to print. Raises UsageError for what does not fit."""
-    if options.episodes < 1:
-        raise UsageError(f"--episodes is {options.episodes}; expected at least 1")
+    """Plays, writes the results and returns the table to print. Raises UsageError."""
+    refuse_below_one(options, "episodes")
     experiment = asked_for(run.config.env, options)
-    unmoved = replace(run.config.curriculum, first_width=None)  # it may not fit the ground
+    unmoved = replace(run.config.curriculum, first_width=None)  # may be wider than the new ground
     config = replace(run.config, env=experiment, curriculum=unmoved)
     try:
         env, params, agent = make_parts(config, greedy=not options.sampled)
@@ -74,8 +73,8 @@ def evaluate(run: Run, options: Options) -> Table:
         raise UsageError(" ".join(str(error).split())) from error
     started = time.perf_counter()
     played: list[list[Episode]] = []
-    for seed, learned in zip(run.seeds, run.agents, strict=True):
-        key = jax.random.fold_in(jax.random.key(options.key), seed)
+    keys = scores.evaluation_keys(options.key, run.seeds)
+    for key, learned in zip(keys, run.agents, strict=True):
         played.append(colonies.play(env, params, agent, learned, key, options.episodes))
     seconds = time.perf_counter() - started
     ended = [colonies.ended(episodes) for episodes in played]
@@ -90,7 +89,6 @@ def evaluate(run: Run, options: Options) -> Table:
             for seed, episodes, whole in zip(run.seeds, ended, played, strict=True)
         ],
     }
-    run.directory.mkdir(parents=True, exist_ok=True)
     if experiment == run.config.env:
         scored = scores.summarised(run.seeds, scores.Played(ended, 0.0, seconds), SCORE)
         evaluation = scores.Evaluation(scored, scores.evaluation_table(scored))
@@ -102,7 +100,7 @@ def evaluate(run: Run, options: Options) -> Table:
 
 
 def asked_for(experiment: Experiment, options: Options) -> Experiment:
-    """The experiment of a run as the options change it; UsageError for what has no effect."""
+    """The experiment as the options change it. Raises UsageError for flags without effect."""
     names = {
         "substrate": "ground",
         "m": "slope",
@@ -118,8 +116,7 @@ def asked_for(experiment: Experiment, options: Options) -> Experiment:
         experiment = replace(experiment, field_file="")
     changed = replace(experiment, **{names[name]: value for name, value in given.items()})
     _refuse_idle(changed, given)
-    if changed.max_steps_in_episode < 1:
-        raise UsageError(f"--max-steps is {changed.max_steps_in_episode}; expected at least 1")
+    refuse_below_one(options, "max_steps")
     if not math.isfinite(changed.threshold_nodes):
         raise UsageError(f"--threshold-nodes is {changed.threshold_nodes}; expected a number")
     room = max(changed.capacity, changed.num_founders, math.ceil(changed.threshold_nodes))
@@ -127,7 +124,7 @@ def asked_for(experiment: Experiment, options: Options) -> Experiment:
 
 
 def _refuse_idle(experiment: Experiment, given: dict[str, Any]) -> None:
-    """UsageError for flags that the ground makes idle."""
+    """Raises UsageError for flags that have no effect on this ground."""
     if experiment.field_file:
         idle, why = ("m", "b", "width", "height"), "the ground is a measured field"
     elif experiment.ground == "random":
@@ -143,27 +140,19 @@ def _refuse_idle(experiment: Experiment, given: dict[str, Any]) -> None:
 
 
 def endings(episodes: list[Episode]) -> dict[str, int]:
-    """How many episodes ended in which way, the commonest first."""
+    """The number of episodes by how they ended, the most frequent first."""
     found = [episode.ending for episode in episodes]
     return {name: found.count(name) for name in sorted(set(found), key=lambda e: -found.count(e))}
 
 
 def fresh_folder(directory: Path, experiment: Experiment) -> Path:
-    """A new folder that says on which ground, and when."""
+    """A new folder in `directory`, named after the ground and the time."""
     ground = f"{experiment.ground}-m{experiment.slope:g}-b{experiment.base:g}"
     if experiment.field_file:
         ground = f"field-{Path(experiment.field_file).stem}"
     elif experiment.ground == "random":
         ground = "random"
-    base = directory / f"eval-{ground}-{time.strftime('%Y%m%d-%H%M%S')}"
-    for attempt in range(1, 1000):
-        path = base if attempt == 1 else base.with_name(f"{base.name}-{attempt}")
-        try:
-            path.mkdir()
-            return path
-        except FileExistsError:  # another evaluation of the same second
-            continue
-    raise UsageError(f"{base} and 998 more exist already: remove some")
+    return records.create_dated(directory, f"eval-{ground}")
 
 
 def write(
@@ -173,7 +162,7 @@ def write(
     content: dict[str, Any],
     width: float,
 ) -> None:
-    """All files, each whole or not at all; `summary.json`, the last, says that all are there."""
+    """Writes all files, each whole or not at all; `summary.json` comes last."""
 
     def rows():
         for seed, episodes in zip(seeds, played, strict=True):
@@ -191,7 +180,7 @@ def write(
 
 
 def table(content: dict[str, Any], folder: Path) -> Table:
-    """What matters of a summary, a column for every seed."""
+    """The main numbers of a summary, a column for every seed."""
     out = Table(title=f"{folder}", title_justify="left")
     out.add_column("per episode: mean, median, range")
     texts = [_cells(seed) for seed in content["seeds"]]

@@ -1,4 +1,4 @@
-"""Pictures of episodes of colonies: a film, a strip for print, the way of many to the goal."""
+"""Pictures of episodes of colonies: a film, a strip for print, trajectories of many episodes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from envs.durotaxis import drawing, scenery, symbols
 from envs.durotaxis.env import Params, goal
 from train.durotaxis.record import Episode
-from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, dress, save
+from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, dress, legend_below, save
 
 INK, NEW, STAR = "#14181c", "#f08028", "#ff60a8"
 PRINT = 300  # dots per inch
@@ -25,7 +25,7 @@ OTHERS = "#b07aa1"
 
 
 def climb(episode: Episode, params: Params, directory: Path) -> list[Path]:
-    """Writes `climb.gif` and `climb.png`, a film and a strip of one episode, into a directory."""
+    """Writes `climb.gif` and `climb.png`, a film and a strip of an episode, into a directory."""
     paths = [directory / "climb.gif", directory / "climb.png"]
     film(episode, params, paths[0])
     strip(episode, params, paths[1])
@@ -33,12 +33,12 @@ def climb(episode: Episode, params: Params, directory: Path) -> list[Path]:
 
 
 def ground_of(episode: Episode, params: Params) -> np.ndarray:
-    """The stiffness of every cell, float32 `[H, W]`."""
+    """The stiffness of every px, float32 `[H, W]`."""
     return scenery.ground(episode.law, np.asarray(params.field), params.width, params.height)
 
 
 def film(episode: Episode, params: Params, path: str | Path) -> None:
-    """Writes the GIF of an episode; it takes some ten seconds to watch, a long one longer."""
+    """Writes the GIF of an episode, of about ten seconds, or longer for a long episode."""
     count = len(episode.ids)
     fps = float(np.clip(count / 10, 5, 30))
     stiffness = ground_of(episode, params)
@@ -51,7 +51,7 @@ def strip(episode: Episode, params: Params, path: str | Path, count: int = 6) ->
     The last shows how it ended. Raises ValueError for a count below 2.
     """
     if count < 2:
-        raise ValueError(f"a strip of {count} moments shows no way; choose at least 2")
+        raise ValueError(f"a strip needs at least 2 moments; got {count}")
     stiffness = ground_of(episode, params)
     moments = sorted({round(x) for x in np.linspace(0, len(episode.ids) - 1, count)})
     shown = jax.tree.map(lambda x: x[moments], episode.colony)
@@ -83,14 +83,14 @@ def strip(episode: Episode, params: Params, path: str | Path, count: int = 6) ->
     bar = figure.colorbar(image, ax=grid, aspect=30, shrink=0.9, pad=0.015)
     bar.set_label("stiffness" + " (log scale)" * is_log)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-    figure.legend(handles=_signs(), loc="outside lower left", ncols=6, frameon=False)
+    legend_below(figure, _signs(), 6)
     save(figure, path)
 
 
 def trajectories(episodes: Sequence[Episode], path: str | Path, width: float) -> None:
     """Writes a PNG of the centroid's x over steps, a line for each episode, and the goal.
 
-    A dot marks how each ended; the farthest node may be at the goal before the centroid is.
+    A dot marks the end of each; the farthest node may reach the goal before the centroid does.
     """
     figure = Figure(figsize=(7, 4), dpi=200, layout="constrained")
     axes = figure.subplots()
@@ -113,12 +113,12 @@ def trajectories(episodes: Sequence[Episode], path: str | Path, width: float) ->
         for name, count in sorted(counts.items(), key=lambda item: -item[1])
     ]
     handles.append(Line2D([], [], color=INK, linestyle="--", label="goal"))
-    figure.legend(handles=handles, loc="outside lower left", ncols=5, frameon=False)
+    legend_below(figure, handles, 5)
     save(figure, path)
 
 
 def _draw_moment(axes: Axes, episode: Episode, moment: int, size: float, detailed: bool) -> None:
-    """The colony after so many steps; nodes are `size` points² large."""
+    """Draws the colony after `moment` steps, with nodes of `size` points²."""
     alive = episode.alive[moment]
     points = np.stack([episode.colony.x[moment], episode.colony.y[moment]], -1)
     parent = episode.colony.parent[moment]
@@ -142,7 +142,7 @@ def _draw_moment(axes: Axes, episode: Episode, moment: int, size: float, detaile
 
 
 def _draw_close_up(axes: Axes, image: Any, episode: Episode, moment: int, reach: float) -> None:
-    """The colony and `reach` px around it, in the corner of the ground that is farthest from it."""
+    """Draws the colony and `reach` px around it in the corner of the ground farthest from it."""
     stiffness = np.asarray(image.get_array())
     height, width = stiffness.shape
     x, y = episode.centroid[moment]
@@ -164,7 +164,7 @@ def _draw_close_up(axes: Axes, image: Any, episode: Episode, moment: int, reach:
 
 
 def _entitle(axes: Axes, episode: Episode, moment: int) -> None:
-    """Step, nodes, and after the last step how it ended."""
+    """Title with step and nodes, and after the last step how it ended."""
     words = f"step {moment} · {int(episode.colony.num_nodes[moment])} nodes"
     if moment == len(episode.ids) - 1:
         words += f" · {episode.ending}"
@@ -173,7 +173,7 @@ def _entitle(axes: Axes, episode: Episode, moment: int) -> None:
 
 
 def _signs() -> list[Line2D]:
-    """What the symbols mean."""
+    """Legend of the symbols."""
     node = {"linestyle": "", "marker": "o", "markeredgecolor": INK, "markersize": 5}
     cross = {"linestyle": "", "marker": "x", "markeredgecolor": INK, "markersize": 5}
     star = {"linestyle": "", "marker": "*", "markeredgecolor": INK, "markersize": 9}

@@ -8,22 +8,24 @@ from train.durotaxis import episodes, evaluation, pictures
 from train.durotaxis.config import PRESETS, SUMMARIES, Config, idle
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host import pictures as curves
-from train.host import records, runs, scores
+from train.host import runs
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """The curve of a run, and the climb of one of `games` colonies that `key` leads to."""
-    curve = draw_curve(run.directory, run.config)
+    """The curve of a run, and the climb of one of `games` colonies played with `key`."""
+    experiment = run.config.env
+    title = f"Durotaxis, {experiment.ground} ground, {experiment.spawning} spawning"
+    curve = curves.draw_curve(run.directory, SCORE, title)
     if not games:
         return [curve]
     return [curve, *draw_climb(run, games, key, run.directory, evaluation)[0]]
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
-    """The climb of one of so many colonies, and a line that says how many of them arrived."""
+    """The climb of one of `games` colonies, and a line with the share of them that arrived."""
     config = runs.with_evaluation(run.config, evaluation_greedy=True)
     paths, arrived = draw_climb(run._replace(config=config), games, key, directory)
     return [*paths, f"{games:,} colonies: {arrived:.1%} arrived"]
@@ -32,7 +34,7 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
 def draw_climb(
     run: Run, games: int, key: jax.Array, directory: Path, evaluation: Evaluation | None = None
 ) -> tuple[list[Path], float]:
-    """Pictures of the colony that shows best how `games` of them went; the share that arrived."""
+    """Pictures of a typical colony of `games` (`episodes.chosen`), and the share that arrived."""
     config = runs.with_evaluation(run.config, evaluation_games=games)
     if evaluation is None:
         alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
@@ -42,15 +44,6 @@ def draw_climb(
     shown = episodes.chosen(ended)
     (episode,) = episodes.play(env, params, agent, run.agents[0], key, games, [shown])
     return pictures.climb(episode, params, directory), float(ended.outcome["arrived"].mean())
-
-
-def draw_curve(directory: Path, config: Config) -> Path:
-    """Writes `learning_curve.png` into a run directory."""
-    path = directory / "learning_curve.png"
-    title = f"Durotaxis, {config.env.ground} ground, {config.env.spawning} spawning"
-    found = scores.read_evaluation(directory)
-    curves.learning_curve(records.read_metrics(directory), path, SCORE, title, found)
-    return path
 
 
 PROGRAM = Program(

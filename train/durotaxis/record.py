@@ -1,4 +1,4 @@
-"""Episodes of colonies as they are recorded: who lived where, who died, who was born. NumPy."""
+"""Recorded episodes of colonies: positions, births and deaths of all nodes. NumPy."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,33 +14,33 @@ from envs.durotaxis.substrate import Law
 from jaxrl.evaluate import Episodes
 
 NUMBERS = ("delete_ratio", "gamma", "alpha", "noise", "theta")
-"""What is recorded of every action."""
+"""The numbers recorded of every action."""
 TIME_UP = "time up"
 
 
 class Moment(NamedTuple):
-    """One step of a colony, as it is recorded; T steps of K colonies are `[T, K, ...]`."""
+    """One recorded step of a colony; T steps of K colonies are `[T, K, ...]`."""
 
     growth: Growth
     numbers: dict[str, jax.Array]  # of the action, by `NUMBERS`; NaN where there is none
     law: Law
-    ended: Episodes  # the episode up to here; complete with its last step
+    ended: Episodes  # the episode so far; complete at its last step
 
 
 @dataclass(frozen=True)
 class Episode:
     """One episode of S steps in NumPy; position s is the colony after s steps.
 
-    M slots hold the largest colony; beyond the nodes that there are, all is 0 and ids are -1.
+    M slots hold the largest colony; slots without a node are 0 and have the id -1.
     """
 
     colony: Any  # Colony [S + 1, M], num_nodes [S + 1]
-    deleted: np.ndarray  # bool [S + 1, M], the nodes that the next step takes away
+    deleted: np.ndarray  # bool [S + 1, M], the nodes that the next step deletes
     ids: np.ndarray  # int32 [S + 1, M]: founders first, then children in the order of their birth
     intensity: np.ndarray  # float32 [S + 1, M], under the nodes
     centroid: np.ndarray  # float32 [S + 1, 2] px; NaN without nodes
     centre_intensity: np.ndarray  # float32 [S + 1], under the centroid
-    numbers: dict[str, np.ndarray]  # float32 [S] of each action, by `NUMBERS`; NaN: has none
+    numbers: dict[str, np.ndarray]  # float32 [S] of each action, by `NUMBERS`; NaN: none
     law: Any  # Law of the ground
     ended: Any  # Episodes of scalars: return, length, outcome and components of the reward
 
@@ -57,7 +57,7 @@ class Episode:
 
 
 def joined(pieces: list[Moment]) -> Episode:
-    """One episode from its pieces `[T, ...]`; what lies on the ground is looked up later."""
+    """One episode from its pieces `[T, ...]`; `finished` fills in the intensities later."""
     moments: Any = jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
     growth = moments.growth
     last = last_colony(jax.tree.map(lambda x: x[-1], growth), len(growth.num_nodes))
@@ -77,7 +77,7 @@ def joined(pieces: list[Moment]) -> Episode:
     deleted[-1] = False
     numbers = dict(moments.numbers)
     share = deleted[:-1].sum(1) / np.maximum(num_nodes[:-1], 1)
-    asked = numbers["delete_ratio"]  # where every node is chosen by itself, nobody asked
+    asked = numbers["delete_ratio"]  # NaN where the action chooses each node by itself
     numbers["delete_ratio"] = np.where(np.isnan(asked), share, asked).astype(np.float32)
     of_last = jax.tree.map(lambda x: x[-1], (moments.law, moments.ended))
     nothing = np.zeros(0, np.float32)
@@ -87,7 +87,7 @@ def joined(pieces: list[Moment]) -> Episode:
 
 
 def last_colony(growth: Any, time: int) -> Any:
-    """The Colony `[N']` that a Growth leads to, with room for all; see `rules.close_ranks`."""
+    """The Colony `[N']` after a Growth, without the limit of capacity; see `rules.next_colony`."""
     before, survives = growth.before, growth.survives
     slots = np.flatnonzero(survives)
     heir = before.parent[slots]
@@ -106,10 +106,10 @@ def last_colony(growth: Any, time: int) -> Any:
 
 
 def names_of(num_nodes: np.ndarray, survives: np.ndarray) -> np.ndarray:
-    """Numbers that nodes keep for life, int32 `[S + 1, M]`, -1 beyond the nodes there are.
+    """Ids that nodes keep for life, int32 `[S + 1, M]`; -1 for slots without a node.
 
-    From `num_nodes` `[S + 1]` and who `survives` each step, bool `[S + 1, M]`. Survivors keep their
-    order, and children follow in the order of their parents.
+    From `num_nodes` `[S + 1]` and the nodes that survive each step, `survives`, bool
+    `[S + 1, M]`. Survivors keep their order, and children follow in the order of their parents.
     """
     ids = np.full(survives.shape, -1, np.int32)
     ids[0, : num_nodes[0]] = np.arange(num_nodes[0])
@@ -138,7 +138,7 @@ def _centroid(colony: Any, alive: np.ndarray) -> np.ndarray:
 
 
 def finished(episodes: list[Episode], params: Params) -> list[Episode]:
-    """With the intensity under nodes and centroids: one look-up for all of them."""
+    """The episodes with the intensity under nodes and centroids, in a single look-up."""
     points = [np.dstack((e.colony.x, e.colony.y)) for e in episodes]
     points = [
         np.append(p, e.centroid[:, None], 1) for p, e in zip(points, episodes, strict=True)

@@ -1,4 +1,4 @@
-"""Episodes of colonies as tables: a row for every node and step, and one for every episode."""
+"""Episodes of colonies as tables: a row for every node and step, or for every episode."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,17 +11,17 @@ from train.durotaxis.record import NUMBERS, Episode
 from train.host.records import replacing, write_arrays
 
 Columns = dict[str, np.ndarray]
-"""A table: columns `[R]` by name. NaN, and -1 for a node, where a row has no such thing."""
+"""A table: columns `[R]` by name. A missing value is NaN, a missing node -1."""
 NODES = ("node_id", "parent_id", "spawn_node_id")
 
 
 def rows(episode: Episode, seed: int = 0, number: int = 0) -> Columns:
-    """What one episode looked like: a row for every node and step, step 0 and the last included.
+    """One episode: a row for every node and step, including step 0 and the last.
 
-    Ids are for life. `action` says what becomes of the node in the step that follows: `delete`, or
-    `spawn` with the one child it has, whose columns begin with `spawn_node`; nothing after the last
-    step. Lengths are px. `delete_ratio` is the share asked for, or where nodes are chosen one by
-    one the share deleted.
+    Ids are for life. `action` is what happens to the node in the next step: `delete`, or `spawn`
+    with its one child, whose columns begin with `spawn_node`; empty after the last step. Lengths
+    are in px. `delete_ratio` is the share that the action asks for, or where it chooses each node
+    by itself, the share deleted.
     """
     colony, alive = episode.colony, episode.alive
     step = np.nonzero(alive)[0]  # [R]
@@ -64,7 +64,7 @@ def _parent_ids(episode: Episode) -> np.ndarray:
 
 
 def _children(episode: Episode) -> tuple[np.ndarray, Callable[[np.ndarray, Any], np.ndarray]]:
-    """Whether each node spawns, bool `[R]`, and what looks values `[S + 1, M]` of its child up."""
+    """Whether each node spawns, bool `[R]`, and a look-up of its child's values `[S + 1, M]`."""
     alive = episode.alive
     steps = len(alive) - 1
     step = np.nonzero(alive)[0]  # [R]
@@ -80,7 +80,7 @@ def _children(episode: Episode) -> tuple[np.ndarray, Callable[[np.ndarray, Any],
 
 
 def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
-    """A row for every episode: how it ended, how far it came (px), what each reward added up to."""
+    """A row for every episode: how it ended, how far it came (px), the sum of each reward."""
     ended: list[Any] = [episode.ended for episode in episodes]
     last = [episode.colony.num_nodes[-1] for episode in episodes]
     rewards = [name for name in ended[0].outcome if name.startswith("reward_")]
@@ -100,10 +100,10 @@ def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
 
 
 def summary(episodes: evaluate.Episodes) -> dict[str, Any]:
-    """What K episodes `[K, 1]` amount to, as plain numbers.
+    """Summary of K episodes `[K, 1]` in plain numbers.
 
-    Success is the goal reached and nothing else, with its Wilson interval. Steps to the goal are
-    those of the episodes that arrived.
+    Success means reaching the goal, with its Wilson interval. Steps to the goal are those of the
+    episodes that arrived.
     """
     outcome = {name: np.ravel(values) for name, values in episodes.outcome.items()}
     arrived, count = outcome["arrived"], len(episodes.length)
@@ -122,7 +122,7 @@ def summary(episodes: evaluate.Episodes) -> dict[str, Any]:
 
 
 def spread(values: Any) -> dict[str, float | None]:
-    """Mean, median, standard deviation (of the sample), least and largest; None for no values."""
+    """Mean, median, sample standard deviation, minimum and maximum; None without values."""
     values = np.asarray(values, np.float64)
     if not values.size:
         return dict.fromkeys(("mean", "median", "std", "min", "max"))
@@ -136,9 +136,9 @@ def spread(values: Any) -> dict[str, float | None]:
 
 
 def write_csv(path: str | Path, tables: Iterable[Columns]) -> None:
-    """Writes tables of the same columns one below the other, whole or not at all.
+    """Writes tables with the same columns one below the other, whole or not at all.
 
-    Numbers are as short as can be read back without a loss; what is not there is left empty.
+    Numbers are as short as is exact; missing values are left empty.
     """
     with replacing(path) as file:
         for i, table in enumerate(tables):
@@ -157,7 +157,7 @@ def write_npz(path: str | Path, tables: Iterable[Columns]) -> None:
 def _texts(name: str, values: np.ndarray) -> list[str]:
     if name in NODES:
         return ["" if value < 0 else str(value) for value in values.tolist()]
-    if values.dtype.kind == "f":  # nodes never move, so that few numbers are new
+    if values.dtype.kind == "f":  # nodes never move, so most numbers repeat
         unique, where = np.unique(values, return_inverse=True)
         texts = np.array(["" if np.isnan(value) else str(value) for value in unique], object)
         return texts[where].tolist()
@@ -165,7 +165,7 @@ def _texts(name: str, values: np.ndarray) -> list[str]:
 
 
 def _extent(values: np.ndarray, alive: np.ndarray) -> np.ndarray:
-    """From the smallest to the largest of each row, float32 `[S + 1]` px; NaN without nodes."""
+    """Largest minus smallest value of each row, float32 `[S + 1]` px; NaN without nodes."""
     low = np.where(alive, values, np.inf).min(1)
     high = np.where(alive, values, -np.inf).max(1)
     return np.where(alive.any(1), high - low, np.nan).astype(np.float32)

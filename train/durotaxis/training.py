@@ -1,4 +1,4 @@
-"""What a configuration of Durotaxis trains, and the curriculum of a goal that moves away."""
+"""The training of a configuration of durotaxis, and the curriculum of a goal that moves away."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ SCORE = "arrived"
 
 
 def make_training(config: Config) -> settings.Training:
-    """Raises ValueError, in one line, for what does not fit together."""
+    """Raises ValueError, in one line, for an invalid configuration."""
     env, params, agent = make_parts(config)
     player = make_parts(config, greedy=config.run.evaluation_greedy)[2]
     loop = make_loop(env, params, agent, config.loop, make_curriculum(config, params))
@@ -65,7 +65,7 @@ def make_parts(config: Config, greedy: bool = False) -> tuple[Durotaxis, Params,
 
 
 def make_network(config: Config, env: Durotaxis) -> Any:
-    """Actor and critic, a value for each component of the reward."""
+    """Actor and critic, with a value for each component of the reward."""
     network = config.network
     torso = PooledTorso(network.width, network.layers)
     if network.torso == "graph":

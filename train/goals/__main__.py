@@ -7,7 +7,7 @@ from train.host import command
 
 
 def with_run_named(arguments: list[str]) -> list[str]:
-    """The run directory, which comes first, as the flag that it is short for."""
+    """The arguments, with a leading run directory preceded by its flag, `--learned`."""
     if arguments and not arguments[0].startswith("-") and arguments[0] not in PROGRAM.presets:
         return ["--learned", *arguments]
     return arguments

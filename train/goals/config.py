@@ -13,9 +13,9 @@ from train.goals.scores import Arm
 from train.host import settings
 
 FAR = 8
-"""Moves from a start to its goal at least, where the maze is large enough."""
+"""Least number of moves from a start to its goal, where the maze is large enough."""
 STEPS_PER_STATE = 200
-"""Budget of a learner; without help it is about enough in a maze of a hundred states."""
+"""Budget of a learner; about enough without help in a maze of a hundred states."""
 CHECKPOINTS = 40
 GAMES = 10
 """Greedy episodes at each checkpoint."""
@@ -28,9 +28,9 @@ ARMS = (
     Arm("eigen-options", options=True, control="none"),
     Arm("distance + options", "learned", True, optimistic=True, control="none, optimistic"),
 )
-"""Shaping makes what was never tried look worse than it is, by up to its weight. It is therefore
-given to optimists (see `q_learning.shaping`), who explore differently. So there are two learners
-without help, and an arm is compared with the one whose initial values it shares.
+"""Shaping lowers the values of untried actions by up to its weight. It therefore needs optimistic
+initial values (see `q_learning.shaping`), which change exploration. So there are two arms without
+help, and every other arm is compared with the one that has the same initial values.
 """
 
 
@@ -38,22 +38,23 @@ without help, and an arm is compared with the one whose initial values it shares
 class Config:
     """Finds random goals by tabular Q-learning, with and without learned eigenvectors.
 
-    They shape rewards (by the commute-time distance to the goal) or explore (as eigen-options).
+    The eigenvectors shape rewards (commute-time distance to the goal) or guide exploration
+    (eigen-options).
     """
 
     learned: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="RUN")] = ""
-    """Directory of a run of train.allo. Its training seeds serve the learners in turn."""
+    """Directory of a run of train.allo. Learners use its training seeds in turn."""
     goals: int = 12
     """Different goals, drawn at random from run.seed."""
     learners: int = 20
     """Independent learners of each goal; their random numbers are the same for all goals and
     arms."""
     distance: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Least moves from a start to the goal; None: 8, or half the longest way of a small maze."""
+    """Least moves from a start to the goal; None: 8, or half the longest path of a small maze."""
     steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Environment steps of each learner in 40 checkpoints, rounded up; None: 200 per state."""
+    """Environment steps of each learner over 40 checkpoints, rounded up; None: 200 per state."""
     weight: float = 0.1
-    """Reward that a whole potential is worth, and the initial value of optimistic learners."""
+    """Shaping reward for a whole unit of potential, and initial value of optimistic learners."""
     run: settings.Config = field(
         default_factory=lambda: settings.Config(seed=3, total_steps=CHECKPOINTS, chunk_steps=1)
     )
@@ -61,7 +62,7 @@ class Config:
 
 
 def check(config: Config) -> None:
-    """Raises ValueError for numbers that make no experiment."""
+    """Raises ValueError for invalid numbers and without a run."""
     if not config.learned:
         raise ValueError("expected the directory of a run of train.allo: python -m train.goals RUN")
     for name in ("goals", "learners", "distance", "steps"):
@@ -72,7 +73,7 @@ def check(config: Config) -> None:
 
 
 def plan(config: Config, ways: np.ndarray) -> tasks.Config:
-    """Sizes that suit the maze, whose ways `[S, S]` may be infinite."""
+    """Sizes that suit the maze; `ways` `[S, S]` are its shortest distances, perhaps infinite."""
     longest = np.max(ways, where=np.isfinite(ways), initial=2)
     return tasks.Config(
         evaluate_every=-(-(config.steps or STEPS_PER_STATE * len(ways)) // CHECKPOINTS),
@@ -82,7 +83,7 @@ def plan(config: Config, ways: np.ndarray) -> tasks.Config:
 
 
 def learner(arm: Arm, weight: float) -> q_learning.Config:
-    """All arms are given options and potential, if only to ignore them: one compiled program."""
+    """The configuration of an arm. Arms differ in numbers alone and share one compiled program."""
     return q_learning.Config(
         option_share=float(arm.options),
         initial_value=weight if arm.optimistic else 0.0,
@@ -91,5 +92,5 @@ def learner(arm: Arm, weight: float) -> q_learning.Config:
 
 
 PRESETS = {"goals": Config()}
-SUMMARIES = {"goals": "Q-learning with six kinds of help, each with the same goals and chance."}
+SUMMARIES = {"goals": "Q-learning in six arms, with the same goals and random numbers in each."}
 """What each preset is."""

@@ -1,4 +1,4 @@
-"""What a run of `train.allo` learned, made into help for learners: distances and options.
+"""Potentials and options for learners, from the eigenvectors that a run of `train.allo` learned.
 
 Axes: S states, d features, G goals, R learners of each, O options.
 """
@@ -20,16 +20,16 @@ from train.allo.problem import Problem
 
 
 class Representation(NamedTuple):
-    """What one training seed learned."""
+    """The eigenvectors and eigenvalues that one training seed learned."""
 
     features: jax.Array  # [S, d]
     eigenvalues: jax.Array  # [d] 1 - μ of one step of the walk
 
 
 class Help(NamedTuple):
-    """All that a learner may be given."""
+    """Potentials and options, from which each arm takes its own."""
 
-    potentials: dict[str, jax.Array]  # each [G, R, S]: learned, true, and "", which is 0 everywhere
+    potentials: dict[str, jax.Array]  # each [G, R, S]: "learned", "true", and "", which is 0
     options: Options  # [R, O, S]
 
 
@@ -40,9 +40,9 @@ def make_help(
     ways: np.ndarray,
     num_learners: int,
 ) -> Help:
-    """Learner r is given what training seed r modulo their number has learned.
+    """Learner r gets what was learned by the training seed with the index r modulo their number.
 
-    `goals` `[G]` are states, `ways` those of `goal_tasks.ways`.
+    `goals` `[G]` are states, `ways` those of `tasks.ways`.
     """
     of_learner = np.arange(num_learners) % len(learned)
     near = jnp.stack([nearness(one, goals) for one in learned], axis=1)  # [G, seeds, S]
@@ -58,17 +58,17 @@ def represent(config: Config, problem: Problem, agent: AgentState) -> Representa
     """Features of all states, and eigenvalues of one step of the walk."""
     learning = learning_config(config)
     features = allo_agent.features(make_network(config, problem.layout.num_states), learning, agent)
-    features = np.asarray(features)  # or what a checkpoint placed is compiled for once more
+    features = np.asarray(features)  # not committed to a device, or later code compiles twice
     if learning.method == "allo":
         found = allo_agent.eigenvalues(learning, agent)
-    else:  # no multipliers that tell them
+    else:  # there are no multipliers to read them from
         found = quotients(features, np.asarray(allo_agent.pair_law(learning, agent)))
     values = of_one_step(np.asarray(found), learning.discount, config.env.walk_steps)
     return Representation(jnp.asarray(features), jnp.asarray(values, jnp.float32))
 
 
 def quotients(features: np.ndarray, law: np.ndarray) -> np.ndarray:
-    """Rayleigh's ½ E[(u(s) - u(s'))²] / E[u(s)²] over pairs of the law `[S, S]`, `[d]`.
+    """Rayleigh quotients ½ E[(u(s) - u(s'))²] / E[u(s)²] over pairs of the law `[S, S]`, `[d]`.
 
     0 for features that are 0.
     """
@@ -81,10 +81,10 @@ def quotients(features: np.ndarray, law: np.ndarray) -> np.ndarray:
 def of_one_step(values: np.ndarray, discount: float, walk_steps: int) -> np.ndarray:
     """1 - μ of the walk from λ `[d]` of pairs sampled from walks of `walk_steps` transitions.
 
-    The inverse of `laplacian.horizon_lambda`, which falls with μ where 0 <= μ <= 1; λ beyond what
-    it reaches there counts as the nearest end. Exact for symmetric walks, near it for others.
+    The inverse of `laplacian.horizon_lambda`, which falls with μ for 0 <= μ <= 1; λ outside of its
+    range there are clipped to it. Exact for symmetric walks, approximate for others.
     """
-    gaps = np.linspace(0, 1, 2001) ** 2  # close together near 0, where the slow features are
+    gaps = np.linspace(0, 1, 2001) ** 2  # denser near 0, where the slow features are
     sampled = laplacian.horizon_lambda(1 - gaps, discount, walk_steps + 1)
     return np.interp(values, sampled, gaps)
 
@@ -101,7 +101,7 @@ def nearness(learned: Representation, goals: np.ndarray) -> jax.Array:
 def true_nearness(ways: np.ndarray) -> np.ndarray:
     """The potential from the fewest moves to each goal, both `[G, S]`.
 
-    States that cannot reach a goal count as the farthest of those that can.
+    States that cannot reach a goal get the potential of the farthest that can.
     """
     finite = np.isfinite(ways)
     farthest = np.max(ways, axis=1, keepdims=True, where=finite, initial=1)

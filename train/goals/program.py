@@ -14,7 +14,7 @@ from train.host.settings import Evaluation
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """Writes `goals.png`: the success of the first seed's learners."""
+    """Writes `goals.png`: the success of the learners of the first seed."""
     del games, key
     content = evaluation.content if evaluation else read_evaluation(run.directory)
     if content is None:

@@ -1,4 +1,4 @@
-"""What learners of goals achieved: numbers with intervals, as a table, a file and a picture.
+"""The scores of learners of goals, with intervals: as numbers, a table and a picture.
 
 Axes: G goals, R learners of each, C checkpoints.
 """
@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike
 from rich.table import Table
 
 from train.goals.tasks import Progress
-from train.host.pictures import BLUE, GREY, VERMILLION, save
+from train.host.pictures import BLUE, GREY, VERMILLION, save, titled
 
 RESAMPLES = 1000
-LOWER, UPPER = 25, 974  # places of the 95 % interval among so many sorted values
-STYLES = (  # colours that the colour-blind tell apart (Okabe & Ito 2008); dashes for controls
+LOWER, UPPER = 25, 974  # indices of the 95 % interval in the sorted values of the resamples
+STYLES = (  # colours safe for the colour-blind (Okabe & Ito 2008); dashes for controls
     (GREY, ":"),
     (GREY, "--"),
     (BLUE, "-"),
@@ -31,17 +30,17 @@ STYLES = (  # colours that the colour-blind tell apart (Okabe & Ito 2008); dashe
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to learn, and what it is held against."""
+    """One way to learn, and the arm that it is compared with."""
 
     name: str
     potential: str = ""
-    """Whose distance shapes the rewards; empty: nobody's."""
+    """The distance that shapes the rewards, "learned" or "true"; empty: no shaping."""
     options: bool = False
     """Whether exploration follows options."""
     optimistic: bool = False
-    """Whether first values are those that shaping needs."""
+    """Whether initial values are optimistic, as shaping needs them."""
     control: str = ""
-    """The arm that differs from it in potential and options alone."""
+    """The arm without help that has the same initial values."""
 
 
 def summaries(arms: Sequence[Arm], found: Sequence[Progress]) -> dict[str, dict[str, Any]]:
@@ -53,7 +52,7 @@ def summaries(arms: Sequence[Arm], found: Sequence[Progress]) -> dict[str, dict[
 def _summary(arm: Arm, of_arm: dict[str, Progress]) -> dict[str, Any]:
     progress = of_arm[arm.name]
     gained = None
-    if arm.control:  # same goals and same luck: the difference is known better than its parts
+    if arm.control:  # paired by goal and random numbers, which narrows the interval
         gained = interval(progress.area - of_arm[arm.control].area, mean)
     return {
         "control": arm.control or None,
@@ -76,15 +75,15 @@ def mean(x: np.ndarray) -> np.ndarray:
 
 
 def median(x: np.ndarray) -> np.ndarray:
-    """The lower median of all values; unlike a mean it bears some that are infinite."""
+    """The lower median of all values; unlike a mean it allows infinite values."""
     return np.sort(x, axis=None)[(x.size - 1) // 2]
 
 
 def interval(x: ArrayLike, statistic: Callable[[np.ndarray], np.ndarray]) -> dict[str, Any]:
     """A statistic of `x` `[G, R, ...]` with its 95 % bootstrap interval: value, low, high.
 
-    Goals and learners are drawn anew independently, since learners of different goals share their
-    luck and their features (the pigeonhole bootstrap, Owen 2007; it errs to the wide side).
+    Goals and learners are resampled independently, since learners of different goals share their
+    random numbers and features (the pigeonhole bootstrap, Owen 2007; it is conservative).
     """
     rng, sample = np.random.default_rng(0), np.asarray(x)
     goals, learners = sample.shape[:2]
@@ -99,7 +98,7 @@ def interval(x: ArrayLike, statistic: Callable[[np.ndarray], np.ndarray]) -> dic
 
 
 def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
-    """A row per arm, from what `eval.json` holds of the experiment and of one seed."""
+    """A row per arm; `content` is that of `eval.json`, `row` that of one seed in it."""
     learners = f"{len(content['goals'])} goals x {content['learners']} learners"
     title = f"{content['maze']}: {learners}, starts {content['distance']} moves away or more"
     caption = "mean (steps: median) and 95 % interval; gained: against no help, same optimism"
@@ -122,7 +121,10 @@ def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
 
 
 def written(found: dict[str, float], form: str, checkpoints: Sequence[int] = ()) -> str:
-    """`0.913` over its interval, if it has a width. Times are bounds beyond the checkpoints."""
+    """`0.913` and below it its interval, if it has a width.
+
+    A number of steps before the first of the `checkpoints` or after the last is shown as a bound.
+    """
 
     def number(value: float) -> str:
         if not np.isfinite(value):
@@ -136,7 +138,9 @@ def written(found: dict[str, float], form: str, checkpoints: Sequence[int] = ())
 
 def draw(content: dict[str, Any], row: dict[str, Any], path: Path) -> None:
     """Success against steps, a line with its band for every arm; arguments as for `table`."""
-    figure = Figure(figsize=(8.5, 4.2), dpi=150, layout="constrained")
+    learners = f"{len(content['goals'])} goals, {content['learners']} learners of each"
+    title = f"{content['maze']}: {learners}; mean and 95 % interval"
+    figure = titled((8.5, 4.2), title)
     axes = figure.subplots()
     for (name, arm), (color, dashes) in zip(row["arms"].items(), STYLES, strict=True):
         steps, curve = arm["steps"], arm["success_curve"]
@@ -152,13 +156,5 @@ def draw(content: dict[str, Any], row: dict[str, Any], path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e5e5e5", linewidth=0.8)
     axes.set_axisbelow(True)
-    learners = f"{len(content['goals'])} goals, {content['learners']} learners of each"
-    figure.suptitle(
-        f"{content['maze']}: {learners}; mean and 95 % interval",
-        x=0.01,
-        ha="left",
-        weight="bold",
-        parse_math=False,
-    )
     figure.legend(loc="outside right center", frameon=False, handlelength=3)
     save(figure, path)

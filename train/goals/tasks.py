@@ -1,4 +1,4 @@
-"""What features are good for: tabular learners that have to find goals in a maze.
+"""Tasks that test features: tabular learners that have to find goals in a maze.
 
 Written for one learner of one goal; `vmap` makes many. Axes: C checkpoints, S states.
 """
@@ -22,33 +22,33 @@ from jaxrl.types import Agent, Environment, PyTree
 
 @struct.dataclass
 class Config:
-    """When to look, and at what."""
+    """Checkpoints, evaluation episodes and tasks."""
 
     evaluate_every: int = struct.field(pytree_node=False, default=1_000)
     """Environment steps between two checkpoints."""
     games: int = struct.field(pytree_node=False, default=16)
     """Greedy episodes played at each checkpoint."""
     max_steps: int = 250
-    """Steps after which an episode is given up."""
+    """Steps after which an episode is truncated."""
     min_distance: int = 8
     """Episodes start at least so many moves away from the goal."""
     level: float = 0.9
-    """The share of successes whose first time is reported."""
+    """Success rate whose first time is reported."""
 
 
 class Learner(NamedTuple):
-    """One learner on its way."""
+    """One learner in training."""
 
     train: loop.TrainState
-    key: jax.Array  # for the episodes that score it
+    key: jax.Array  # for its evaluation episodes
 
 
 class Progress(NamedTuple):
-    """How learners did, on the host."""
+    """Results of learners, on the host."""
 
-    steps: np.ndarray  # [C] int32, environment steps learned from
+    steps: np.ndarray  # [C] int32, environment steps of training
     success: np.ndarray  # [..., C] share of greedy episodes that arrived
-    length: np.ndarray  # [..., C] their mean steps, `max_steps` for those that did not
+    length: np.ndarray  # [..., C] mean steps of an episode, `max_steps` for one that did not arrive
     area: np.ndarray  # [...] mean of `success` over the checkpoints
     first: np.ndarray  # [...] steps at the first checkpoint with `success >= level`, or infinite
 
@@ -61,7 +61,7 @@ def begin(
     key: jax.Array,
     config: Config,
 ) -> Learner:
-    """A learner before its first step; called as `checkpoint` is. Consumes `key`."""
+    """A learner before its first step; has the signature of `checkpoint`. Consumes `key`."""
     del greedy, config
     init_key, key = jax.random.split(key)
     return Learner(_loop(env, env_params, agent).init(init_key), key)
@@ -75,10 +75,10 @@ def checkpoint(
     learner: Learner,
     config: Config,
 ) -> tuple[Learner, jax.Array, jax.Array]:
-    """`evaluate_every` steps, with an update after each; success and mean length after them.
+    """Makes `evaluate_every` steps with an update after each; returns success and mean length.
 
-    `greedy` plays with the state of `agent`. An episode that terminates is a success; the length of
-    one that does not is `max_steps`.
+    `greedy` plays the evaluation episodes with the state of `agent`. An episode that terminates is
+    a success; the length of one that does not is `max_steps`.
     """
     key, games_key = jax.random.split(learner.key)
     chunk = loop.make_chunk(_loop(env, env_params, agent).update, config.evaluate_every)
@@ -96,7 +96,7 @@ def _loop(env: Environment, env_params: PyTree, agent: Agent) -> loop.Loop:
 
 
 def progress(success: np.ndarray, length: np.ndarray, config: Config) -> Progress:
-    """What success and length `[..., C]` at all checkpoints amount to."""
+    """The summary of success and length `[..., C]` at all checkpoints."""
     steps = config.evaluate_every * np.arange(1, success.shape[-1] + 1)
     first = np.min(np.where(success >= config.level, steps, np.inf), axis=-1)
     return Progress(steps, success, length, success.mean(axis=-1), first)
@@ -116,7 +116,7 @@ def task(env_params: Params, goal: jax.Array | int, config: Config) -> Params:
 
 
 def steps_to(env_params: Params, goal: jax.Array | int) -> jax.Array:
-    """The fewest moves that can lead from each state to the goal, `[S]`; infinite if none do."""
+    """The least number of moves from each state to the goal, `[S]`; infinite if unreachable."""
     states = len(env_params.successor)
     reached = env_params.probability > 0  # [S, A, K]
 
@@ -140,7 +140,7 @@ def ways(env_params: Params) -> np.ndarray:
 def draw_goals(env_params: Params, count: int, seed: int, config: Config) -> np.ndarray:
     """Different random goals, int32 `[count]`, each with at least one start. Host code.
 
-    Raises ValueError if the maze has fewer of them.
+    Raises ValueError if the maze has fewer.
     """
     order = np.random.default_rng(seed).permutation(len(env_params.successor))
     starts = jax.jit(lambda goal: task(env_params, goal, config).num_starts)

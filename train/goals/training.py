@@ -1,9 +1,8 @@
-"""What a configuration of goals trains: learners of every arm, goal and seed, side by side.
+"""The training of a configuration of goals: learners of every arm, goal and seed, side by side.
 
 Axes: A arms, G goals, R learners of each, C checkpoints, S states, O options.
 """
 
-import time
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,23 +20,24 @@ from train.goals import features, scores, tasks
 from train.goals.config import ARMS, Config, check, learner, plan
 from train.goals.tasks import Learner
 from train.host import runs, settings
+from train.host import scores as host_scores
 from train.host.errors import UsageError
 from train.host.program import Run
 
 SCORE = "area"
-"""Under the success curve of the arm `SCORED`: its mean over the checkpoints."""
+"""Area under the success curve of the arm `SCORED`: its mean over the checkpoints."""
 SCORED = "learned distance"
 
 
 class Found(NamedTuple):
-    """How the learners did at each checkpoint so far, and 0 later."""
+    """Results of the learners at each checkpoint; 0 at those not reached yet."""
 
     success: jax.Array  # [A, G, R, C] share of greedy episodes that arrived
     length: jax.Array  # [A, G, R, C] their mean steps
 
 
 class State(NamedTuple):
-    """All learners on their way."""
+    """All learners in training."""
 
     agent: Found
     learners: Learner  # [A, G, R, ...]
@@ -46,7 +46,7 @@ class State(NamedTuple):
 
 
 class Experiment(NamedTuple):
-    """What is known before any learner begins."""
+    """What is fixed before any learner starts."""
 
     run: Run  # of train.allo
     problem: Any
@@ -58,7 +58,7 @@ class Experiment(NamedTuple):
 
 
 def make_training(config: Config) -> settings.Training:
-    """Raises ValueError or UsageError, in one line, for what does not fit together."""
+    """Raises ValueError or UsageError, in one line, for an invalid configuration."""
     check(config)
     experiment = make_experiment(config)
     count = config.run.total_updates(1)
@@ -94,12 +94,12 @@ def make_training(config: Config) -> settings.Training:
         steps_per_update=1,
         unit="checkpoints",
         score=SCORE,
-        budget_shapes_learning=True,  # it is how many checkpoints there is room for
+        budget_shapes_learning=True,  # it sets the size of the arrays of results
     )
 
 
 def make_experiment(config: Config) -> Experiment:
-    """Goals, and the help that every arm is given."""
+    """Goals, and the potentials and options that every arm is given."""
     run = load(config.learned)
     problem = make_problem(run.config)
     params, ways = problem.params, tasks.ways(problem.params)
@@ -120,13 +120,13 @@ def make_experiment(config: Config) -> Experiment:
 
 
 def load(directory: str) -> Run:
-    """The run, or UsageError if it is none whose features are of use here."""
+    """The run of train.allo in `directory`. Raises UsageError if its features cannot be used."""
     run = runs.load(directory)
     if run.program.name != "allo":
         raise UsageError(f"{directory} is a run of {run.program.name}; expected one of train.allo")
     if (d := run.config.agent.num_features) < 2:
         raise UsageError(
-            f"{directory} has learned {d} feature; expected at least 2, for the first one is "
+            f"{directory} has learned {d} feature; expected at least 2, as the first one is "
             "constant: train with a larger --agent.num-features"
         )
     return run
@@ -135,8 +135,8 @@ def load(directory: str) -> Run:
 def for_all_learners(experiment: Experiment, body: Any) -> Any:
     """`body(env, params, agent, greedy, learner, plan)` for `[A, G, R]` learners.
 
-    Arms differ in numbers alone and share one compilation. A learner that has not begun is its key,
-    `[R]`, the same for all arms and goals; one that has is `[A, G, R, ...]`.
+    Arms differ in numbers alone and share one compilation. Before the start learners are keys,
+    `[R]`, the same for all arms and goals; later they are states, `[A, G, R, ...]`.
     """
     env, params = experiment.problem.env, experiment.problem.params
 
@@ -167,31 +167,32 @@ def evaluate(
     keys: list[jax.Array],
 ) -> settings.Evaluation:
     """Every measure of every arm, with its interval over goals and learners."""
-    del keys  # nothing is drawn
-    started = time.perf_counter()
     sizes, maze = experiment.plan, experiment.problem.layout
-    rows = []
-    for seed, found in zip(seeds, agents, strict=True):
+
+    def measure(found: Found, key: jax.Array) -> dict[str, Any]:
+        del key  # nothing is drawn
         success, length = np.asarray(found.success), np.asarray(found.length)
         progress = [tasks.progress(*pair, sizes) for pair in zip(success, length, strict=True)]
         arms = scores.summaries(ARMS, progress)
         area = arms[SCORED]["area"]
-        rows.append({"seed": seed, SCORE: {"mean": area["value"], **area}, "arms": arms})
-    content = {
-        "score": SCORE,
-        "compile_seconds": 0.0,
-        "seconds": time.perf_counter() - started,
-        "maze": maze.name,
-        "states": maze.num_states,
-        "training_seeds": experiment.run.seeds,
-        "updates_of_training": experiment.run.updates,
-        "goals": experiment.goals.tolist(),
-        "learners": config.learners,
-        "distance": sizes.min_distance,
-        "max_steps": sizes.max_steps,
-        "games": sizes.games,
-        "level": sizes.level,
-        "weight": config.weight,
-        "seeds": rows,
-    }
-    return settings.Evaluation(content, Group(*(scores.table(content, row) for row in rows)))
+        return {SCORE: {"mean": area["value"], **area}, "arms": arms}
+
+    return host_scores.measured(
+        agents,
+        seeds,
+        keys,
+        SCORE,
+        measure,
+        lambda content: Group(*(scores.table(content, row) for row in content["seeds"])),
+        maze=maze.name,
+        states=maze.num_states,
+        training_seeds=experiment.run.seeds,
+        updates_of_training=experiment.run.updates,
+        goals=experiment.goals.tolist(),
+        learners=config.learners,
+        distance=sizes.min_distance,
+        max_steps=sizes.max_steps,
+        games=sizes.games,
+        level=sizes.level,
+        weight=config.weight,
+    )

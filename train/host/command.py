@@ -1,4 +1,4 @@
-"""The command line of every entry point: presets, flags, `--resume`, and errors in one line.
+"""The command line of every program: presets, flags, `--resume`, and errors in one line.
 
 python -m train.NAME [PRESET] [--field value ...]
 """
@@ -26,7 +26,7 @@ C = TypeVar("C")
 def main(program: Program, arguments: Sequence[str] | None = None) -> int:
     """Trains as the command line says; returns the exit code (see `train.host.errors`).
 
-    A ValueError of `Program.training` counts as bad input.
+    A ValueError of `Program.training` is reported as bad input.
     """
 
     def train() -> None:
@@ -41,18 +41,18 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
 
 
 def command(function: Callable[[], object]) -> int:
-    """Calls `function`; turns what a user can mend into one line on stderr and an exit code."""
+    """Calls `function`; turns a RunError into one line on stderr and an exit code."""
     try:
         try:
             function()
         finally:
-            sys.stdout.flush()  # now, while somebody can answer for a reader that has gone
+            sys.stdout.flush()  # here, where a closed pipe can still be handled
     except RunError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:  # before there was anything to save
         return QUIT
-    except BrokenPipeError:  # the reader has gone, as in `--help | head`
+    except BrokenPipeError:  # the reader has closed the pipe, as in `--help | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains later
         return QUIT
     return 0
@@ -85,11 +85,11 @@ def refuse_idle(program: Program, config: Any, default: Any) -> None:
     try:
         idle = program.idle(config)
     except ValueError:
-        return  # what does not fit together is refused by the training, in its own words
+        return  # `Program.training` refuses it, with a message of its own
     for name, reason in idle.items():
         if field_of(config, name) != field_of(default, name):
             flag = name.replace("_", "-")
-            raise UsageError(f"--{flag} has no effect, for {reason}: leave it out")
+            raise UsageError(f"--{flag} has no effect, as {reason}: leave it out")
 
 
 def started_by(program: Program) -> str:
@@ -108,7 +108,7 @@ def described(program: Program) -> str | None:
 
 
 def resumed(arguments: Sequence[str]) -> str | None:
-    """The value of `--resume`, which is needed before the other flags can be read."""
+    """The value of `--resume`, which is needed before the other flags can be parsed."""
     for flag, value in itertools.zip_longest(arguments, arguments[1:]):
         if flag == "--resume" and value:
             return value
@@ -120,9 +120,9 @@ def resumed(arguments: Sequence[str]) -> str | None:
 def parse_flags(
     program: str, default: C | type[C], arguments: Sequence[str], description: str | None = None
 ) -> C:
-    """tyro's reading of the flags; its boxed complaints are unpacked into one line.
+    """Parses flags with tyro; raises UsageError with its boxed message in one line.
 
-    `default` is an instance that holds the defaults, or a dataclass that has them all.
+    `default` is an instance that holds the defaults, or a dataclass in which all fields have one.
     """
     complaint = io.StringIO()
     try:
@@ -141,8 +141,16 @@ def parse_flags(
         raise UsageError(f"{one_line(complaint.getvalue())}; --help lists all flags") from None
 
 
+def refuse_below_one(options: Any, *names: str) -> None:
+    """Raises UsageError for the first of these flags that is given and below 1."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise UsageError(f"--{name.replace('_', '-')} is {value}; expected at least 1")
+
+
 def one_line(box: str) -> str:
-    """What stands in tyro's frame before its first rule, and the flags that it suggests."""
+    """The message in tyro's box, up to its first rule, and the flags that it suggests."""
     lines = [line.strip("│ ") for line in box.splitlines()]
     sections, is_rule = [""], lambda line: set(line) <= set("─-╰╯")
     for line in lines[1:]:  # the first is the title

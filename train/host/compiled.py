@@ -1,6 +1,6 @@
-"""What a run compiles: its beginning, and many updates in one call that look for NaN and infinity.
+"""What a run compiles: its initial state, and chunks of updates that check for NaN and infinity.
 
-Both are compiled ahead of time, so that compiling and running are timed apart.
+Both are compiled ahead of time, so that compiling and running are timed separately.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,22 +19,22 @@ Update = Callable[[Any], tuple[Any, Metrics]]
 
 
 class Report(NamedTuple):
-    """What a chunk of U updates of S seeds reports; without the axis S where there is one seed."""
+    """What a chunk of U updates of S seeds reports; a single seed has no axis S."""
 
     metrics: Metrics  # each [U, S, ...]
     finite: jax.Array  # [U, S] bool; parameters and metrics after the update were finite
 
 
 class Programs(NamedTuple):
-    """What a run executes. `chunk` consumes the state it is given."""
+    """What a run executes. `chunk` consumes (donates) the state it is given."""
 
-    init: Callable[[jax.Array], RunState]  # of the seeds
-    chunk: Callable[[RunState, np.int32], tuple[RunState, Report]]
+    init: Callable[[jax.Array], RunState]  # seeds -> state
+    chunk: Callable[[RunState, np.int32], tuple[RunState, Report]]  # (state, number of updates)
     like: RunState  # shapes, dtypes and shardings of the state
 
 
 class Traced(NamedTuple):
-    """`Programs` before the long compilation; sizes that do not fit were refused on the way."""
+    """`Programs` before the long compilation; tracing has found sizes that do not fit."""
 
     init: jax.stages.Compiled
     chunk: jax.stages.Traced
@@ -46,11 +46,11 @@ class Traced(NamedTuple):
 
 
 def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool) -> Traced:
-    """Traces the beginning from `seeds`, a scalar or `[S]`, and chunks of up to `length` updates.
+    """Traces `init` for `seeds`, a scalar or `[S]`, and chunks of up to `length` updates.
 
-    One seed is not vmapped. For `skip` see `guarded`.
+    A scalar seed is not vmapped. For `skip` see `guarded`.
     """
-    start, step = beginning(init, seeds), guarded(update, skip)
+    start, step = init_all(init, seeds), guarded(update, skip)
     if seeds.ndim:
         step = jax.vmap(step)
     lowered = jax.jit(start).lower(seeds)
@@ -61,7 +61,7 @@ def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool)
         compiled.output_shardings,
     )
     chunk = jax.jit(
-        make_chunk(step, length),
+        make_variable_chunk(step, length),
         donate_argnums=0,
         out_shardings=(compiled.output_shardings, None),  # or the next call would not fit
     )
@@ -69,10 +69,10 @@ def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool)
 
 
 def compiler_options(program: Any) -> dict[str, str | bool]:
-    """What XLA has to be told for a program (a jaxpr) to run.
+    """The XLA options that a program (a jaxpr) needs.
 
-    Matrix products with results of more than six axes, as experiments of several policies and
-    seeds have them, crash the kernels that jaxlib 0.10 prefers on a CPU; it has others.
+    Matrix products with results of more than six axes, as in experiments of several policies and
+    seeds, crash the default CPU kernels of jaxlib 0.10; the option selects other kernels.
     """
     if jax.default_backend() == "cpu" and max(axes_of_products(program), default=0) > 6:
         return {"xla_cpu_experimental_ynn_fusion_type": ""}
@@ -80,7 +80,7 @@ def compiler_options(program: Any) -> dict[str, str | bool]:
 
 
 def axes_of_products(program: Any) -> Iterator[int]:
-    """The axes of the result of each matrix product of a jaxpr, at any depth."""
+    """The number of axes of the result of each matrix product in a jaxpr, at any depth."""
     for equation in program.eqns:
         if equation.primitive.name == "dot_general":
             yield equation.outvars[0].aval.ndim
@@ -88,23 +88,23 @@ def axes_of_products(program: Any) -> Iterator[int]:
             yield from axes_of_products(inner)
 
 
-def beginning(init: Init, seeds: jax.Array) -> Init:
-    """From seeds like these to their states."""
+def init_all(init: Init, seeds: jax.Array) -> Init:
+    """`seeds -> state`, vmapped if `seeds` is an array `[S]`."""
     start = lambda seed: init(keys_of(seed)[0])
     return jax.vmap(start) if seeds.ndim else start
 
 
 def keys_of(seed: jax.Array | int) -> tuple[jax.Array, jax.Array]:
-    """The keys for training and for evaluation."""
+    """`(training key, evaluation key)` of a seed."""
     train_key, evaluation_key = jax.random.split(jax.random.key(seed))
     return train_key, evaluation_key
 
 
 def guarded(update: Update, skip: bool) -> Callable[[RunState], tuple[RunState, Report]]:
-    """`update` of one seed, looked at; where `skip`, its learning is undone if not finite.
+    """`update` of one seed, which also reports whether its results are finite.
 
-    Then the agent is what it was before the update, while environments and keys have moved on. It
-    costs a second copy of the agent's state, and so of its replay: hence only on request.
+    With `skip`, an update that is not finite leaves the agent as it was, while environments and
+    keys move on. That needs a second copy of the agent's state, replay included, so it is optional.
     """
 
     def checked(state: RunState) -> tuple[RunState, Report]:
@@ -118,11 +118,13 @@ def guarded(update: Update, skip: bool) -> Callable[[RunState], tuple[RunState, 
     return checked
 
 
-def make_chunk(
+def make_variable_chunk(
     update: Callable[[RunState], tuple[RunState, Report]], length: int
 ) -> Callable[[RunState, jax.Array], tuple[RunState, Report]]:
-    """`chunk(state, count)`: `count <= length` updates, so that a shorter last chunk needs no
-    second compilation; of the report, rows from `count` on are blank.
+    """`chunk(state, count)` makes `count <= length` updates, known only when it is called.
+
+    So a shorter last chunk needs no second compilation, as it would with `loop.make_chunk`. Rows
+    of the report from `count` on are 0.
     """
 
     def chunk(state: RunState, count: jax.Array) -> tuple[RunState, Report]:
@@ -148,9 +150,9 @@ def all_finite(tree: PyTree) -> jax.Array:
 
 
 def parameters(agent_state: PyTree) -> PyTree:
-    """All that lies below a field or key `params`; everything where nothing is called so.
+    """The leaves below a field or key `params`; all leaves if there is none.
 
-    The host knows no agent, only this habit of naming; it spares a look at the whole replay.
+    The host knows agents only by this naming convention. It avoids checking the whole replay.
     """
     leaves = jax.tree_util.tree_leaves_with_path(agent_state)
 

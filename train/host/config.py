@@ -1,4 +1,4 @@
-"""Configurations as plain data: what a dataclass is in YAML, and how two of them differ."""
+"""Configurations as plain data: to and from YAML, differences, fields by dotted name."""
 
 import dataclasses
 import enum
@@ -14,7 +14,7 @@ C = TypeVar("C")
 
 
 def plain(value: Any) -> Any:
-    """Nested dataclasses as dicts, tuples as lists: what `yaml.safe_dump` and JSON can write."""
+    """Nested dataclasses as dicts and tuples as lists, for `yaml.safe_dump` and JSON."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, dict):
@@ -56,7 +56,7 @@ def rebuild(like: C, saved: Any, path: str = "") -> C:
 
 
 def differences(saved: Any, current: Any, ignored: Collection[str] = ()) -> list[str]:
-    """One `field: saved -> current` for each dotted field that differs, but for the ignored."""
+    """One `field: saved -> current` for each dotted field that differs and is not ignored."""
     old, new = _flat(saved), _flat(current)
     return [
         f"{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
@@ -86,8 +86,8 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
 def numbers(config: Any, path: str = "") -> dict[str, float]:
     """`{dotted name: value}` of the float leaves of a configuration: what a sweep may vary.
 
-    Fields that are static say so: `pytree_node=False` in their metadata. `run` has no numbers that
-    alter an update.
+    Static fields (`pytree_node=False` in their metadata) and `run`, whose numbers alter no update,
+    are left out.
     """
     found: dict[str, float] = {}
     for field in dataclasses.fields(config):

@@ -1,17 +1,17 @@
-"""What can go wrong with a run, as a user meets it: one line and an exit code."""
+"""Errors that a user sees: a message of one line and an exit code."""
 
 FAILED = 1
-"""Exit code of a run whose numbers stopped being finite; any other exception ends in 1, too."""
+"""Exit code of a run whose numbers are no longer finite, and after any other exception."""
 REFUSED = 2
 """Exit code after bad input."""
 INTERRUPTED = 75
-"""Exit code after the first SIGTERM or Ctrl-C: saved, run it again (EX_TEMPFAIL of sysexits.h)."""
+"""Exit code after the first SIGTERM or Ctrl-C: saved, can be resumed (EX_TEMPFAIL, sysexits.h)."""
 QUIT = 130
-"""Exit code after the second signal: gone at once, back to the newest checkpoint."""
+"""Exit code after the second signal: quit at once, only the newest checkpoint remains."""
 
 
 class RunError(Exception):
-    """Ends a run; the message is the one line that the user reads."""
+    """Ends a run; the message is the line printed for the user."""
 
     exit_code = FAILED
 

@@ -1,4 +1,7 @@
-"""The learning curve of a run, from the rows of its `metrics.jsonl` (see `train.host.records`)."""
+"""The learning curve of a run, from the rows of its `metrics.jsonl` (see `train.host.records`).
+
+Also what other pictures share with it: titles, axes, legends, curves with their intervals.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,17 +11,26 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from train.host.records import replacing
+from train.host.records import read_metrics, replacing
 from train.host.rows import scalars
+from train.host.scores import read_evaluation
 
 Row = dict[str, Any]
 Curve = tuple[np.ndarray, np.ndarray]  # rising x [K], y [K]
 Marker = tuple[float, float, float]  # mean and interval, NaN where there is none
 
-BLUE, VERMILLION, GREY = "#0072b2", "#d55e00", "#666666"  # told apart by the colour-blind, too
+BLUE, VERMILLION, GREY = "#0072b2", "#d55e00", "#666666"  # safe for the colour-blind
 NORMAL = 1.959964  # the 97.5 % quantile of the normal distribution
 STEPS = ((1e9, "billions"), (1e6, "millions"), (1e3, "thousands"), (1, ""))
 TIMES = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def draw_curve(directory: Path, score: str, title: str, unit: str = "environment steps") -> Path:
+    """Writes `learning_curve.png` into a run directory, from its record and its `eval.json`."""
+    path = directory / "learning_curve.png"
+    rows, evaluation = read_metrics(directory), read_evaluation(directory)
+    learning_curve(rows, path, score, title, evaluation, unit)
+    return path
 
 
 def learning_curve(
@@ -32,29 +44,42 @@ def learning_curve(
     """Draws `score`, of finished episodes or of the agent, against steps and against time.
 
     A thin line for each seed, their mean and, from three seeds on, its 95 % interval. `evaluation`
-    is what `eval.json` holds: the score after training, drawn where the curves end. Chunks without
-    a score, as no episode ended, are left out. `unit` says what a step is. Writes a PNG, whole or
-    not at all. Raises ValueError if there are rows, but none with this score.
+    is the content of `eval.json`: the score after training, drawn where the curves end. Chunks
+    without a score, as no episode ended, are left out. `unit` says what a step is. Writes a PNG,
+    whole or not at all. Raises ValueError if there are rows, but none with this score.
     """
     known = {name: None for row in rows for name in scalars(row)}
     if rows and score not in known:
         raise ValueError(f"score {score!r} is not in the record; it has {', '.join(known)}")
-    figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
+    figure = titled((9, 4), title)
     by_steps, by_time = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     final = [] if evaluation is None else final_scores(evaluation, score)
     label = unit + " of each seed" * (len({row["seed"] for row in rows}) > 1)
     _panel(by_steps, label, STEPS, rows, "steps", score, final)
     _panel(by_time, "training time", TIMES, rows, "seconds", score, final)
     by_steps.set_ylabel(score, parse_math=False)
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False)
-    handles, labels = by_steps.get_legend_handles_labels()
-    if handles:  # below, where no curve runs into it
-        figure.legend(handles, labels, loc="outside lower left", ncols=len(handles), frameon=False)
+    legend_below(figure, by_steps.get_legend_handles_labels()[0])
     save(figure, path)
 
 
+def titled(
+    figsize: tuple[float, float], title: str, layout: Any = "constrained", **style: Any
+) -> Figure:
+    """A figure with a bold title at its upper left corner; `style` is that of the title."""
+    figure = Figure(figsize=figsize, dpi=150, layout=layout)
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False, **style)
+    return figure
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 0) -> None:
+    """A legend under all axes, where it hides no curve, in so many columns; 0: in one row."""
+    if handles:
+        place = {"loc": "outside lower left", "frameon": False}
+        figure.legend(handles=handles, ncols=columns or len(handles), **place)
+
+
 def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
-    """For each seed the scores that are known, over the field `x`; seeds without any left out."""
+    """For each seed its known scores over the field `x`; seeds without any are left out."""
     points: dict[int, list[tuple[float, float]]] = {}
     for row in rows:
         value = scalars(row).get(score)
@@ -65,10 +90,10 @@ def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
 
 
 def mean_curve(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`(x, mean, margin)`, each `[K]`, over the stretch that all seeds cover.
+    """`(x, mean, margin)`, each `[K]`, over the range of x that all seeds cover.
 
-    Between its points a seed is interpolated. The margin is half the 95 % interval of the mean, NaN
-    below three seeds.
+    Seeds are interpolated linearly. The margin is half the 95 % interval of the mean, NaN below
+    three seeds.
     """
     x = np.unique(np.concatenate([line[0] for line in lines]))
     first, last = max(line[0][0] for line in lines), min(line[0][-1] for line in lines)
@@ -86,7 +111,7 @@ def interval(samples: np.ndarray) -> np.ndarray:
 
 
 def student(degrees: int) -> float:
-    """The 97.5 % quantile of Student's t with two or more degrees of freedom, 1 % exact.
+    """The 97.5 % quantile of Student's t with two or more degrees of freedom, to within 1 %.
 
     The expansion around the normal quantile of Abramowitz & Stegun (1964), eq. 26.7.5.
     """
@@ -101,7 +126,7 @@ def student(degrees: int) -> float:
 
 
 def final_scores(evaluation: dict[str, Any], score: str) -> list[Marker]:
-    """What to mark of an evaluation: from three seeds on their mean, else each seed.
+    """The markers of an evaluation: one for each seed, or from three seeds on one for their mean.
 
     The interval is that of the mean over seeds, or of the mean over the games of a seed; a score
     that is one number has none.
@@ -125,7 +150,7 @@ def _panel(
     score: str,
     final: Sequence[Marker],
 ) -> None:
-    """Everything over one x axis, in the unit that suits its end."""
+    """Draws all curves over one x axis, in a unit that suits its range."""
     end = max((row[x] for row in rows), default=0)
     scale = dress(axes, label, units, end)
     lines = [(line / scale, y) for line, y in curves(rows, score, x)]
@@ -139,7 +164,7 @@ def _panel(
 
 
 def dress(axes: Axes, label: str, units: Sequence[tuple[float, str]], end: float) -> float:
-    """Label, grid and an x axis from 0 to a little beyond `end`; returns what to divide x by."""
+    """Sets label, grid and an x axis from 0 to just beyond `end`; returns the divisor of x."""
     scale, unit = next((u for u in units if end >= 2 * u[0]), units[-1])
     axes.set_xlabel(f"{label} ({unit})" if unit else label)
     axes.spines[["top", "right"]].set_visible(False)
@@ -155,7 +180,7 @@ def say_empty(axes: Axes) -> None:
 
 
 def draw_lines(axes: Axes, lines: Sequence[Curve]) -> None:
-    """Seeds thin, their mean thick; a value that stands alone is a dot."""
+    """Seeds as thin lines, their mean as a thick one; a single point as a dot."""
     if len(lines) == 1:
         axes.plot(*lines[0], line_style(lines[0][0]), color=BLUE, label="training")
         return
@@ -174,7 +199,7 @@ def line_style(x: np.ndarray) -> str:
 
 
 def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
-    """The evaluation, with the numbers in the legend."""
+    """Marks the evaluation, with its numbers in the legend."""
     for mean, low, high in final:
         text = f"evaluation {mean:.4g}"
         if np.isfinite(low):

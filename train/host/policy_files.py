@@ -1,15 +1,15 @@
-"""The safetensors file of a policy: the parameters of its agent, and what is told of them.
+"""The safetensors file of a policy: the parameters of its agent, and metadata about its training.
 
 Arrays are named as in the network, such as "torso/Dense_0/kernel". Each entry of the metadata is
 JSON:
 
     format        1
-    entry_point   name of the module of `train` that trained it
+    entry_point   the program that trained it (`Program.address`)
     preset        name of the preset that the training began from
     config        every field of its configuration, for one seed
-    updates       that it was trained for
+    updates       number of updates it was trained for
     trained       versions of the libraries, device, and commit if known
-    scores        what `eval.json` said of this seed, or null
+    scores        the row of this seed in `eval.json`, or null
 
 Nothing in such a file is ever executed, and no array is read before its name and shape are right.
 """
@@ -24,18 +24,19 @@ import numpy as np
 import safetensors
 from safetensors import numpy as arrays_as_bytes
 
+from jaxrl import checkpoint
 from jaxrl.types import AgentState
 from train.host import records
 from train.host.errors import UsageError
 
 FORMAT = 1
 TRAINED = Path(__file__).parent.parent / "trained"
-"""Where the policies of the package lie."""
+"""Folder of the policies that come with the package."""
 ENTRIES = ("entry_point", "preset", "config", "updates", "trained", "scores")
 
 
 def names() -> list[str]:
-    """Of the policies that come with the package."""
+    """The names of the policies that come with the package."""
     return sorted(path.stem for path in TRAINED.glob("*.safetensors"))
 
 
@@ -49,21 +50,21 @@ def file_of(name: str | Path) -> Path:
 
 
 def path_of(name: str | Path) -> Path:
-    """Names mean files of the package; what ends like a file, or lies in a folder, is a path."""
+    """A name is a file of the package; with `.safetensors` or a folder in it, it is a path."""
     path = Path(name)
     is_path = path.suffix == ".safetensors" or len(path.parts) > 1
     return path if is_path else TRAINED / f"{name}.safetensors"
 
 
 def parameters(agent_state: AgentState) -> dict[str, Any]:
-    """What an agent acts by: the leaves below its field `params`, by name."""
+    """The parameters an agent acts with: the leaves below its field `params`, by name."""
     leaves = jax.tree_util.tree_leaves_with_path(agent_state)
     named = {_name(path): x for path, x in leaves}
     return {name: x for name, x in named.items() if name}
 
 
 def with_parameters(like: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
-    """An agent state like `like` that acts by `arrays`; all else is 0 and takes no memory."""
+    """An agent state like `like` with `arrays` as parameters; the rest is 0 and takes no memory."""
 
     def leaf(path, x):
         name = _name(path)
@@ -74,10 +75,10 @@ def with_parameters(like: AgentState, arrays: dict[str, np.ndarray]) -> AgentSta
     return jax.tree_util.tree_map_with_path(leaf, like)
 
 
-def begun(agent_state: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
-    """An agent that has learned nothing, but acts by `arrays`, and its target network too.
+def warm_started(agent_state: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
+    """A new agent whose parameters, and those of its target network, are `arrays`.
 
-    With several seeds, its leaves have a leading axis S; all of them begin alike.
+    With several seeds, its leaves have a leading axis S; all seeds get the same parameters.
     """
 
     def leaf(path, x):
@@ -88,9 +89,9 @@ def begun(agent_state: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
 
 
 def _name(path: tuple, field: str = "params") -> str:
-    """Of a parameter; empty for what is none.
+    """The name of a parameter; empty for a leaf that is not below `field`.
 
-    A field `params` holds flax's collections, of which the one of that name needs no mention.
+    A field `params` holds flax's collections; the name leaves out the collection `params`.
     `target_params` and the moments of an optimiser are other fields.
     """
     fields = [getattr(key, "name", None) for key in path]
@@ -120,7 +121,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
             raise UsageError(f"{path} has format {version}; this program reads format {FORMAT}")
         return {name: json.loads(metadata[name]) for name in ENTRIES}
     except KeyError as missing:
-        raise UsageError(f"{path} says nothing of {missing}: {ADVICE}") from None
+        raise UsageError(f"{path} has no metadata {missing}: {ADVICE}") from None
     except ValueError as error:
         raise UsageError(f"{path} has metadata that are not JSON ({error}): {ADVICE}") from None
 
@@ -141,7 +142,7 @@ ADVICE = "give a file that python -m train.policies export has written"
 
 
 class _Opened:
-    """A safetensors file; whatever is wrong with it becomes one line."""
+    """A safetensors file, open for reading; errors become a UsageError of one line."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -165,19 +166,12 @@ class _Opened:
 
 def _refuse_other(path: Path, found: dict[str, Any], expected: dict[str, Any]) -> None:
     """UsageError, naming the first differences, unless both are equal."""
-    differences = [
-        f"{name} is {found.get(name, 'missing')}, expected {expected.get(name, 'none')}"
-        for name in sorted(found.keys() | expected.keys())
-        if found.get(name) != expected.get(name)
-    ]
-    if differences:
-        more = f" and {len(differences) - 3} more" if len(differences) > 3 else ""
-        text = "; ".join(differences[:3])
-        raise UsageError(f"{path} does not fit the network: {text}{more}")
+    if differences := checkpoint.mismatch(found, expected):
+        raise UsageError(f"{path} does not fit the network: {differences}")
 
 
 def refuse_not_finite(path: Path, arrays: dict[str, Any]) -> None:
     """UsageError if there is NaN or infinity."""
     for name, x in arrays.items():
         if not np.all(np.isfinite(x)):
-            raise UsageError(f"{path} would act by NaN or infinity in {name}: take another policy")
+            raise UsageError(f"parameter {name} of {path} is not finite: choose another policy")

@@ -1,4 +1,4 @@
-"""What comes before a run: what does not fit is refused, the programs are traced."""
+"""Before a run: refuses what does not fit, reads the initial policy, traces the programs."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from train.host.settings import MAY_CHANGE, Config, Training
 
 
 def refuse_other_config(training: Training, config: Any, name: str) -> None:
-    """Raises, naming each field, if `config.run.resume` is the run of another configuration."""
+    """Raises UsageError, naming each field, if the run to resume has another configuration."""
     directory = config.run.resume
     saved = records.read_config(directory)
     if saved["name"] != name:
@@ -35,14 +35,14 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
 
 
 def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.ndarray] | None:
-    """The parameters that a new run begins with, if they are not random.
+    """The parameters that a new run starts from; None: random ones, or the run is resumed.
 
-    Raises UsageError unless the policy is of this entry point and has the same network.
+    Raises UsageError unless the policy is of this program and has the same network.
     """
     has_begun = settings.resume and checkpoint.steps(Path(settings.resume) / CHECKPOINTS)
-    if not settings.begins_with or has_begun:
+    if not settings.initial_policy or has_begun:
         return None
-    path = policy_files.file_of(settings.begins_with)
+    path = policy_files.file_of(settings.initial_policy)
     trained_by = policy_files.read_metadata(path)["entry_point"]
     if trained_by != name:
         raise UsageError(f"{path} is a policy of {trained_by}, not of {name}")
@@ -51,7 +51,7 @@ def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.
 
 
 def trace(training: Training, settings: Config) -> compiled.Traced:
-    """Traces the programs; sizes that do not fit together show here."""
+    """Traces the programs. Raises UsageError for sizes that do not fit together."""
     try:
         traced = compiled.trace(
             training.init,
@@ -67,7 +67,7 @@ def trace(training: Training, settings: Config) -> compiled.Traced:
 
 
 def refuse_other_score(score: str, report: compiled.Report) -> None:
-    """Raises UsageError unless such a report has a measure `score` that is one number."""
+    """Raises UsageError unless `report` has a measure `score` that is a single number."""
     measures = report.metrics.agent | report.metrics.finished
     per_update = len(report.finite.shape)
     numbers = sorted(name for name, x in measures.items() if len(x.shape) == per_update)

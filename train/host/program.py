@@ -1,7 +1,7 @@
 """The contract of a program, and a run of one.
 
 A program is what a folder of `train/` offers to the commands: `python -m train.NAME`, `evaluate`,
-`render`, `policies`. One in a file of your own has all of them, too; see ARCHITECTURE.md.
+`render`, `policies`. A program in a file of your own has them, too; see ARCHITECTURE.md.
 """
 
 import importlib
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxrl.types import AgentState
-from train.host import pictures, records, scores
+from train.host import pictures
 from train.host.errors import UsageError
 from train.host.settings import Evaluation, PlayConfig, Training
 
@@ -22,14 +22,14 @@ _ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 class Run(NamedTuple):
-    """A run directory, read; or a policy, as a run of one agent."""
+    """A loaded run directory; or a policy, as a run of one agent."""
 
     directory: Path
-    program: "Program"  # that started it
+    program: "Program"  # the one that started it
     config: Any
     updates: int  # of the checkpoint
     agents: list[AgentState]  # one per seed
-    state: Any = None  # the whole state, with a leading axis S for several seeds; None of a policy
+    state: Any = None  # the whole state, with a leading axis S for several seeds; policy: None
 
     @property
     def seeds(self) -> list[int]:
@@ -43,63 +43,66 @@ class Run(NamedTuple):
 def learning_curve(
     run: Run, games: int = 0, key: jax.Array | None = None, evaluation: Evaluation | None = None
 ) -> list[Path]:
-    """Draws `learning_curve.png`: the pictures of a program that draws nothing of its own."""
+    """Draws `learning_curve.png`: the default for programs without pictures of their own."""
     del games, key, evaluation
-    path = run.directory / "learning_curve.png"
-    rows, found = records.read_metrics(run.directory), scores.read_evaluation(run.directory)
     training = run.program.training(run.config)
     title = run.program.name
-    pictures.learning_curve(rows, path, training.score, title, found, training.unit)
-    return [path]
+    return [pictures.draw_curve(run.directory, training.score, title, training.unit)]
 
 
 class Evaluator(NamedTuple):
-    """`python -m train.evaluate` for programs that have flags of their own there."""
+    """`python -m train.evaluate` for programs that add flags of their own to it."""
 
     options: type
     """A dataclass of the flags: `run`, and `policy` where policies can be evaluated."""
     evaluate: Callable[[Run, Any], Any]
-    """`(run, options) -> table`: writes what it finds and returns the table to print."""
+    """`(run, options) -> table`: writes the results and returns the table to print."""
 
 
 class Program(NamedTuple):
     """What a folder of `train/` offers. Only the first three have no default."""
 
     name: str
-    """Of run directories, and in what is printed."""
+    """Used in the names of run directories and in what is printed."""
     presets: Mapping[str, Any]
     """Configurations by name, the default first: dataclasses with a field `run`, a
     `settings.Config`."""
     training: Callable[[Any], Training]
-    """What a configuration trains; raises ValueError, in one line, for what does not fit."""
+    """Makes the training of a configuration; raises ValueError, in one line, if it is invalid."""
     module: str = ""
-    """Where the program is found again as `PROGRAM`, by its runs; in a file of your own,
+    """The module that holds the program as `PROGRAM`, for loading its runs; in a file of your own,
     `__name__`. Empty: `train.NAME.program`."""
     summaries: Mapping[str, str] = {}
     """A line for each preset: what it is."""
     static: Mapping[str, str] = {}
-    """Float fields that no trace may replace, by dotted name, and why; all others may be traced,
-    so that `vmap` over them is a sweep."""
+    """Float fields that may not be traced, by dotted name, and why. All others may be, so that
+    `vmap` over them is a sweep."""
     idle: Callable[[Any], Mapping[str, str]] = lambda config: {}
     """Fields that have no effect with a configuration, by dotted name, and why. Given as flags
     they are refused."""
     pictures: Callable[[Run, int, jax.Array, Evaluation | None], Iterable[Path]] = learning_curve
-    """`(run, games, key, evaluation) -> paths`: writes pictures into the run directory. Those of
-    games show one of `games` that `key` leads to, or none if `games` is 0; `evaluation` is what
-    `Training.evaluate` found in these, if they have been played already."""
+    """`(run, games, key, evaluation) -> paths`: writes pictures into the run directory. Pictures of
+    a game choose it from `games` played with `key`; 0: no such pictures. `evaluation` is that of
+    these games, if they have been played already."""
     tables: Callable[[Run], Iterable[Any]] = lambda run: ()
-    """What else the end of a training prints, from its record."""
+    """What else is printed after a training, from its record."""
     evaluator: Evaluator | None = None
-    """Of programs with flags of their own; None: `Training.evaluate` and the usual ones."""
+    """For programs with flags of their own; None: `Training.evaluate` and the usual flags."""
     film: Callable[[Run, int, jax.Array, Path], Iterable[Any]] | None = None
     """`(run, games, key, directory) -> lines`: films a policy and returns paths and a line on its
-    score. None: its policies are not filmed."""
+    score. None: its policies cannot be filmed."""
 
     @property
     def address(self) -> str:
-        """What finds the program again: its name, or the module of one that is not ours."""
+        """What `find` finds the program by: its name, or its module if outside of `train`."""
         module = _of_main() if self.module == "__main__" else self.module
         return self.name if module in ("", f"train.{self.name}.program") else module
+
+    def preset_of(self, source: str | Path, name: str) -> Any:
+        """The preset that `source` (a run, a policy) names. Raises UsageError if it is unknown."""
+        if name not in self.presets:
+            raise UsageError(f"{source} has the preset {name}, which is unknown here")
+        return self.presets[name]
 
 
 def find(address: str, source: str | Path) -> Program:
@@ -108,7 +111,7 @@ def find(address: str, source: str | Path) -> Program:
     Raises UsageError, in one line, if there is none.
     """
     if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
-        raise UsageError(f"{source} names no program, but {address!r}")
+        raise UsageError(f"{source} names {address!r}, which is no program")
     ours = f"train.{address}.program"
     for module in (ours, address):
         try:

@@ -1,4 +1,4 @@
-"""What a run shows while it goes on."""
+"""Progress of a run: a bar on a terminal, lines in a log."""
 
 import threading
 import time
@@ -16,11 +16,11 @@ from rich.progress import (
 )
 
 SILENCE = 10.0
-"""Seconds between two lines where there is no terminal to draw a bar in."""
+"""Seconds between two lines where output does not go to a terminal."""
 
 
 class Display:
-    """A bar on a terminal; elsewhere (a log file, a notebook) a plain line now and then."""
+    """A progress bar on a terminal; elsewhere (a log file, a notebook) a plain line at times."""
 
     def __init__(self, name: str, console: Console | None = None):
         self.name = name
@@ -46,8 +46,12 @@ class Display:
         self.console.print(text, markup=False)
         self.console.file.flush()  # a log file is read while the run goes on
 
-    def begin(self, fraction: float) -> None:
-        """The first chunk starts now, with `fraction` of the run behind it."""
+    def begin(self, fraction: float, unit: str) -> None:
+        """The first chunk starts now, with `fraction` of the run done; `unit` is what is counted.
+
+        The unit is in the plural: "gradient steps".
+        """
+        self._unit = unit
         self._began = self._spoke = time.monotonic()
         self._fraction_before = fraction
         if self.console.is_terminal:
@@ -63,12 +67,12 @@ class Display:
             self._bar.start()
 
     def update(
-        self, fraction: float, steps: int, rate: float, score: tuple[str, float | None]
+        self, fraction: float, count: int, rate: float, score: tuple[str, float | None]
     ) -> None:
-        """After a chunk: `fraction` of the run is done, at `rate` steps per second."""
+        """After a chunk: `count` units and `fraction` of the run are done, at `rate` units/s."""
         name, value = score
         self._score = self._score if value is None else value
-        parts = [f"{steps:,} steps", f"{rate:,.0f}/s"]
+        parts = [f"{count:,} {self._unit}", f"{per_second(rate)}/s"]
         if self._score is not None:
             parts.append(f"{name} {self._score:.4g}")
         parts.append(self._time_left(fraction))
@@ -79,7 +83,7 @@ class Display:
             self.say("  ".join([f"{self.name}  {fraction:4.0%}", *parts]))
 
     def _time_left(self, fraction: float) -> str:
-        """At the pace of this process; what an earlier one did may have taken another."""
+        """Estimated from the speed of this process; a resumed run may have had another before."""
         done = fraction - self._fraction_before
         if done <= 0:
             return ""
@@ -88,9 +92,9 @@ class Display:
 
 @contextmanager
 def busy(doing: str, console: Console | None = None) -> Iterator[None]:
-    """Says on stderr what is done, and for how long already, while a call tells nothing of itself.
+    """Shows on stderr what a long call is doing, and for how long already.
 
-    A clock on a terminal; elsewhere a plain line now and then.
+    A clock on a terminal; elsewhere a plain line at times.
     """
     console = console or Console(stderr=True, highlight=False, soft_wrap=True)
     if console.is_terminal:
@@ -112,6 +116,11 @@ def busy(doing: str, console: Console | None = None) -> Iterator[None]:
     finally:
         over.set()
         speaker.join()
+
+
+def per_second(rate: float) -> str:
+    """`351,000`, `12`, `0.21`: whole numbers from 10 on, below that two significant digits."""
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def clock(seconds: float) -> str:

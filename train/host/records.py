@@ -1,17 +1,17 @@
 """The files of a run directory: `config.yaml` and `metrics.jsonl`.
 
 `config.yaml` holds the name and preset of the run and every field of its configuration.
-`metrics.jsonl` is the record of truth, one row per seed and chunk of updates:
+`metrics.jsonl` is the record of the training, a row per seed and chunk of updates:
 
-    seed, updates, steps, episodes   counted since the beginning, for that seed; what a step is, the
-                                     training says: one of an environment or of the gradient, say
-    seconds                          spent training so far, compilation and saving apart
-    steps_per_second                 steps of all seeds per second, this chunk
+    seed, updates, steps, episodes   the seed, and counts since its start; `settings.Training.unit`
+                                     says what a step is, such as an environment or gradient step
+    seconds                          training time so far, without compilation and saving
+    steps_per_second                 steps of all seeds per second in this chunk, a whole number
     finished                         means over the episodes that ended in this chunk: return,
-                                     length, what else the environment tells; null if none did, and
+                                     length and the environment's outcome; null if none ended, and
                                      empty where no episodes are played
     agent                            means over this chunk's updates of the agent's measures, which
-                                     are numbers or lists of them
+                                     are numbers or lists of numbers
     skipped, restores                updates undone and returns to a checkpoint, so far
 """
 
@@ -44,15 +44,20 @@ def create(directory: str, name: str) -> Path:
             raise UsageError(f"{path} exists already: name another, or continue it with --resume")
         path.mkdir(parents=True, exist_ok=True)
         return path
-    base = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    return create_dated(Path("runs"), name)
+
+
+def create_dated(parent: Path, name: str) -> Path:
+    """A new folder `NAME-YYYYmmdd-HHMMSS` in `parent`, with `-2`, `-3`, ... if that exists."""
+    base = parent / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     for attempt in range(1, 1000):
         path = base if attempt == 1 else base.with_name(f"{base.name}-{attempt}")
         try:
             path.mkdir(parents=True)
             return path
-        except FileExistsError:  # another run of the same second
+        except FileExistsError:  # made by another process in the same second
             continue
-    raise UsageError(f"{base} and 998 more exist already: give a directory")
+    raise UsageError(f"{base} and 998 more exist already: remove some")
 
 
 def write_config(directory: Path, name: str, preset: str, config: Any) -> None:
@@ -77,7 +82,7 @@ def read_config(directory: str | Path) -> dict[str, Any]:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write in the place of `path`, which it takes in one step once it is on the disk.
+    """Opens a temporary file for writing that replaces `path` in one step, once it is on the disk.
 
     No reader and no crash ever sees half of it; after an error the old file is still there.
     """
@@ -120,7 +125,7 @@ class MetricsFile:
         self._file.close()
 
     def append(self, rows: list[dict[str, Any]]) -> None:
-        """Writes rows where another process, or the next one, can read them."""
+        """Writes rows and flushes them, so that other processes can read them."""
         for row in rows:
             self._file.write(json.dumps(finite_or_null(row)).encode() + b"\n")
         self._file.flush()
@@ -130,7 +135,7 @@ class MetricsFile:
         os.fsync(self._file.fileno())
 
     def cut(self, updates: int) -> None:
-        """Drops the rows beyond `updates`, and a last row that a crash left incomplete."""
+        """Drops the rows after `updates`, and a last row that a crash left incomplete."""
         self._file.seek(0)
         end = 0
         for line in self._file:
@@ -153,7 +158,7 @@ def read_metrics(directory: str | Path) -> list[dict[str, Any]]:
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:
-    """One row, or None for what is not a whole one."""
+    """One row; None if the line is incomplete or no row."""
     try:
         row = json.loads(line) if line.endswith(b"\n") else None
     except ValueError:
@@ -162,7 +167,7 @@ def _parse(line: bytes) -> dict[str, Any] | None:
 
 
 def finite_or_null(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
+    """`value` with null for NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
         return {key: finite_or_null(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -188,7 +193,7 @@ def _lock(file: IO[bytes], directory: Path) -> None:
 
 
 def provenance() -> dict[str, Any]:
-    """What else decides about the last bit: library versions, device and, if known, the commit."""
+    """What else the exact numbers depend on: library versions, device and, if known, the commit."""
     packages = ("jax", "jaxlib", "flax", "optax", "numpy", "orbax-checkpoint")
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:

@@ -16,11 +16,11 @@ class Counters(NamedTuple):
     skipped: list[int]  # [S] updates undone
     restores: int  # returns to a checkpoint
     seconds: float  # spent in chunks
-    settled: bool = False  # nothing more would be learned by any seed
+    settled: bool = False  # no seed has anything more to learn
 
 
 def by_seed(report: Report, count: int) -> Report:
-    """The `count` updates that were made, always with the axes `[U, S]`."""
+    """The first `count` updates of a report, always with the axes `[U, S]`."""
     has_seeds = report.finite.ndim == 2
     return jax.tree.map(lambda x: x[:count] if has_seeds else x[:count, None], report)
 
@@ -85,22 +85,25 @@ def agent_means(report: Report, s: int) -> dict[str, Any]:
 
 
 def scalars(row: dict[str, Any]) -> dict[str, float | None]:
-    """What a row says in one number each, and so can be a score; None: not in this chunk.
+    """The measures of a row that are single numbers, and so can be scores; None: unknown.
 
-    Of two measures with one name, that of the episodes counts.
+    If an agent's measure and one of the episodes share a name, the latter is taken.
     """
     measures = row["agent"] | row["finished"]
     return {name: value for name, value in measures.items() if not isinstance(value, list)}
 
 
 def mean_score(rows: list[dict[str, Any]], score: str) -> float | None:
-    """Over the seeds that have one: of which an episode ended, if it is a measure of episodes."""
+    """The mean over seeds; without those in which no episode ended, for a measure of episodes."""
     values = [value for row in rows if (value := scalars(row)[score]) is not None]
     return float(np.mean(values)) if values else None
 
 
 def what_is_not_finite(report: Report, counters: Counters, seeds: list[int]) -> str:
-    """Names the first update, seed and measure; `counters` are those before the chunk."""
+    """Names the first update that is not finite, its seed and measures.
+
+    `counters` are those before the chunk.
+    """
     u, s = np.argwhere(~report.finite)[0]
     measures = {**report.metrics.finished, **report.metrics.agent}
     names = [name for name, x in measures.items() if not np.all(np.isfinite(x[u, s]))]

@@ -1,10 +1,10 @@
 """The host side of a training: run chunks, record, save, resume, stop, evaluate.
 
-Knows no agent and no environment: an entry point joins them into a `Training`. A run is a
-directory (see `train.host.records`), with the whole state in its `checkpoints/` (see
-`jaxrl.checkpoint`). With the same configuration a run gives the same numbers, whether or not it
-was stopped and resumed on the way. Python only starts chunks and looks at what they report;
-that takes a few milliseconds each, so a chunk is looked at before the next one starts.
+Knows no agent and no environment: a program joins them into a `Training`. A run is a directory (see
+`train.host.records`), with the whole state in its `checkpoints/` (see `jaxrl.checkpoint`). With the
+same configuration a run gives the same numbers, whether or not it was stopped and resumed on the
+way. Python only starts chunks and reads what they report. Reading takes a few milliseconds, so each
+chunk is read before the next one starts.
 """
 
 import logging
@@ -24,7 +24,7 @@ from train.host.config import differences, plain
 from train.host.errors import Interrupted, NonFiniteError, RunError, UsageError
 from train.host.preparation import policy_for, refuse_other_config, trace
 from train.host.program import Program, Run
-from train.host.progress import Display, clock
+from train.host.progress import Display, clock, per_second
 from train.host.records import CHECKPOINTS
 from train.host.rows import Counters, by_seed, chunk_rows, counted, mean_score, what_is_not_finite
 from train.host.scores import agents_of, evaluate_run, write_evaluation
@@ -32,7 +32,7 @@ from train.host.settings import Config, Evaluation, Training
 from train.host.signals import StopRequest
 
 MAX_RESTORES = 3
-"""How often `on_nonfinite="restore"` goes back to one and the same checkpoint."""
+"""How often `on_nonfinite="restore"` returns to the same checkpoint."""
 
 FOLD_IN_EACH = jax.vmap(jax.random.fold_in, in_axes=(0, None))
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
                 raise UsageError(str(error)) from error
             except Exception as error:
                 if not isinstance(error, RunError):
-                    error.add_note(f"What was saved of this run goes on with --resume {directory}")
+                    error.add_note(f"--resume {directory} continues from the newest checkpoint")
                 raise
 
 
@@ -105,42 +105,44 @@ def train_program(
 
 @dataclass
 class Session:
-    """One run on its way."""
+    """One run in progress."""
 
     training: Training
     settings: Config
     directory: Path
     programs: compiled.Programs
-    policy: dict[str, np.ndarray] | None  # that a new run begins with
+    policy: dict[str, np.ndarray] | None  # the parameters a new run begins with
     record: records.MetricsFile
     display: Display
     stop: StopRequest
     meta: dict[str, Any]
-    _saved: Counters = field(init=False)  # what the newest checkpoint counts
+    _saved: Counters = field(init=False)  # those of the newest checkpoint
 
     def run(self) -> Result:
         """From the newest checkpoint, or from the beginning, to the end."""
         state, counters = self.load()
-        self.display.begin(self.fraction(counters))
+        self.display.begin(self.fraction(counters), self.training.unit)
         while self.fraction(counters) < 1:
             if self.stop.requested:
                 self.save(state, counters)
                 raise Interrupted(
                     f"stopped after {self.steps(counters):,} of "
-                    f"{self.settings.total_steps:,} steps: --resume {self.directory}"
+                    f"{self.settings.total_steps:,} {self.training.unit}: "
+                    f"--resume {self.directory}"
                 )
             state, counters = self.advance(state, counters)
         self.save(state, counters)
         self.display.end()
         rate = self.steps(counters) * self.settings.num_seeds / max(counters.seconds, 1e-9)
+        unit = self.training.unit
         self.display.say(
-            f"{self.meta['name']}: {self.steps(counters):,} steps in "
-            f"{clock(counters.seconds)}, {rate:,.0f} steps/s"
+            f"{self.meta['name']}: {self.steps(counters):,} {unit} in "
+            f"{clock(counters.seconds)}, {per_second(rate)} {unit}/s"
         )
         return Result(self.directory, state, self.evaluate(state), counters.updates)
 
     def advance(self, state: RunState, counters: Counters) -> tuple[RunState, Counters]:
-        """One chunk, its rows and, where due, a checkpoint."""
+        """Runs one chunk, records it and, where due, saves a checkpoint."""
         per_update = self.training.steps_per_update
         length = self.settings.chunk_updates(per_update)
         count = min(
@@ -154,7 +156,7 @@ class Session:
         if not report.finite.all():
             problem = what_is_not_finite(report, counters, self.settings.seeds)
             if self.settings.on_nonfinite == "restore":
-                return self.go_back(counters, seconds, problem)
+                return self.restore(counters, seconds, problem)
             if self.settings.on_nonfinite == "raise" or not report.finite.any(axis=0).all():
                 raise self.not_finite(problem)
         counters = counted(counters, report, seconds, self.training.settled)
@@ -164,7 +166,7 @@ class Session:
         return state, counters
 
     def write(self, report: compiled.Report, counters: Counters, rate: float) -> None:
-        """The rows of a chunk into the record, their gist onto the display."""
+        """Writes the rows of a chunk into the record and shows the progress."""
         per_update = self.training.steps_per_update
         rows = chunk_rows(report, counters, self.settings.seeds, per_update, rate)
         self.record.append(rows)
@@ -172,7 +174,7 @@ class Session:
         self.display.update(self.fraction(counters), self.steps(counters), rate, score)
 
     def save(self, state: RunState, counters: Counters) -> None:
-        """A checkpoint, unless the newest one is of this update; rows reach the disk before it."""
+        """Saves a checkpoint unless this update has one; rows reach the disk before it."""
         if counters.updates == self._saved.updates:
             return
         self.record.sync()
@@ -181,31 +183,31 @@ class Session:
         self._saved = counters
 
     def load(self) -> tuple[RunState, Counters]:
-        """The newest checkpoint, or the beginning where there is none; the record is cut to it."""
+        """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
         if checkpoint.steps(self.directory / CHECKPOINTS):
             state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
             counters = Counters(**meta["counters"])
             ours = {name: self.meta[name] for name in ("versions", "device")}
             for change in differences({name: meta[name] for name in ours}, ours):
-                _log.warning("%s since the run was saved: it may not go on bit for bit", change)
+                _log.warning("%s since the run was saved: it may not continue bit for bit", change)
         else:
             zeros = [0] * self.settings.num_seeds
             state = self.programs.init(self.settings.seed_array())
             if self.policy is not None:
-                state = state._replace(agent=policy_files.begun(state.agent, self.policy))
+                state = state._replace(agent=policy_files.warm_started(state.agent, self.policy))
             counters = Counters(updates=0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0)
         self.record.cut(counters.updates)
         self._saved = counters
         return state, counters
 
-    def go_back(
+    def restore(
         self, counters: Counters, seconds: float, problem: str
     ) -> tuple[RunState, Counters]:
         """The newest checkpoint again, all seeds of it, with other random numbers."""
         state, saved = self.load()
         attempt = counters.restores + 1 - saved.restores
         if attempt > MAX_RESTORES:
-            raise self.not_finite(f"{problem}, and so after each of {MAX_RESTORES} restores")
+            raise self.not_finite(f"{problem}, also after each of {MAX_RESTORES} restores")
         self.display.say(f"{problem}: back to update {saved.updates} with new random numbers")
         fold_in = jax.random.fold_in if self.settings.num_seeds == 1 else FOLD_IN_EACH
         state = state._replace(key=fold_in(state.key, attempt))
@@ -216,12 +218,12 @@ class Session:
     def not_finite(self, problem: str) -> NonFiniteError:
         policies = {"raise", "skip", "restore"} - {self.settings.on_nonfinite}
         return NonFiniteError(
-            f"{problem}: learn more gently, or try --resume {self.directory} "
+            f"{problem}: lower the learning rate, or try --resume {self.directory} "
             f"--run.on_nonfinite {' or '.join(sorted(policies))}"
         )
 
     def evaluate(self, state: RunState) -> Evaluation | None:
-        """Finds out how good the agents have become, if wanted; prints and writes it."""
+        """Evaluates the trained agents, if wanted; prints and writes the scores."""
         if not self.settings.evaluates:
             return None
         evaluation = evaluate_run(self.training, self.settings, state)
@@ -234,11 +236,11 @@ class Session:
         return evaluation
 
     def steps(self, counters: Counters) -> int:
-        """Steps of each seed."""
+        """Steps of each seed, in `Training.unit`."""
         return counters.updates * self.training.steps_per_update
 
     def fraction(self, counters: Counters) -> float:
-        """How much of the run is done; 1 as well if nothing more would be learned."""
+        """How much of the run is done, 0 to 1; 1 also if every seed has settled."""
         if counters.settled:
             return 1.0
         per_update = self.training.steps_per_update

@@ -1,4 +1,4 @@
-"""Finished and running runs, for the commands that look at them: configuration and agents."""
+"""Loads finished and running runs for other commands: configuration and agents."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -20,13 +20,11 @@ def load(directory: str | Path) -> Run:
     directory = Path(directory)
     saved = records.read_config(directory)
     program = find(saved["name"], directory)
-    if saved["preset"] not in program.presets:
-        raise UsageError(f"{directory} has the preset {saved['preset']}, which is unknown here")
-    config = rebuild(program.presets[saved["preset"]], saved["config"])
+    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
     try:
         training = program.training(config)
         seeds = config.run.seed_array()
-        like = jax.eval_shape(compiled.beginning(training.init, seeds), seeds)
+        like = jax.eval_shape(compiled.init_all(training.init, seeds), seeds)
         state, _, updates = checkpoint.restore(directory / records.CHECKPOINTS, like)
     except (ValueError, checkpoint.CheckpointError) as error:
         raise UsageError(" ".join(str(error).split())) from error
@@ -35,9 +33,9 @@ def load(directory: str | Path) -> Run:
 
 
 def program_of(arguments: Sequence[str]) -> Program | None:
-    """The program of the first run directory among a command's arguments, if any is one.
+    """The program of the first run directory among a command's arguments; None without one.
 
-    It may have flags of its own, so that it is needed before they can be read.
+    A program may have flags of its own, so it must be known before the flags are parsed.
     """
     for argument in arguments:
         if not argument.startswith("-") and (Path(argument) / "config.yaml").is_file():
@@ -46,5 +44,5 @@ def program_of(arguments: Sequence[str]) -> Program | None:
 
 
 def with_evaluation(config: Any, **changes: Any) -> Any:
-    """`config` with other fields of its `run`."""
+    """`config` with changed fields of its `run`."""
     return dataclasses.replace(config, run=dataclasses.replace(config.run, **changes))

@@ -1,4 +1,4 @@
-"""The score of trained agents: `eval.json`, and for games how they are played and summed up."""
+"""The score of trained agents: `eval.json`, and for games how they are played and summarised."""
 
 import json
 import time
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from rich.console import RenderableType
 from rich.table import Table
 
 from jaxrl import evaluate
@@ -28,7 +29,7 @@ class Played(NamedTuple):
 
 
 def evaluate_run(training: Training, settings: Config, state: RunState) -> Evaluation:
-    """The evaluation of every seed in `state`, always with the same keys."""
+    """The evaluation of every seed in `state`; the keys depend on the seeds alone."""
     keys = [keys_of(seed)[1] for seed in settings.seeds]
     return training.evaluate(agents_of(state.agent, settings.num_seeds), settings.seeds, keys)
 
@@ -40,10 +41,40 @@ def agents_of(agent_state: AgentState, num_seeds: int) -> list[AgentState]:
     return [jax.tree.map(lambda x, s=s: x[s], agent_state) for s in range(num_seeds)]
 
 
+def evaluation_keys(root: int, seeds: list[int]) -> list[jax.Array]:
+    """A key for each seed, for an evaluation whose random numbers come from `root`."""
+    return [jax.random.fold_in(jax.random.key(root), seed) for seed in seeds]
+
+
+def measured(
+    agents: list[AgentState],
+    seeds: list[int],
+    keys: list[jax.Array],
+    score: str,
+    measure: Callable[[AgentState, jax.Array], dict[str, Any]],
+    table: Callable[[dict[str, Any]], RenderableType],
+    compile_seconds: float = 0.0,
+    **about: Any,
+) -> Evaluation:
+    """The evaluation of agents that play no games, by `measure(agent, key)`, a dict, of each seed.
+
+    `about` is what `eval.json` says of all seeds together; `table` makes a table of its content.
+    """
+    started = time.perf_counter()
+    rows = [
+        {"seed": seed, **measure(agent, key)}
+        for agent, seed, key in zip(agents, seeds, keys, strict=True)
+    ]
+    seconds = time.perf_counter() - started
+    content = {"score": score, "compile_seconds": compile_seconds, "seconds": seconds, **about}
+    content["seeds"] = rows
+    return Evaluation(content, table(content))
+
+
 def of_player(
     env: Environment, env_params: PyTree, player: Agent, games_each: int, limit: int, score: str
 ) -> Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]:
-    """The `Training.evaluate` in which `player` plays so many games of at most `limit` steps."""
+    """The `Training.evaluate` in which `player` plays `games_each` games of up to `limit` steps."""
 
     def episodes_of(agent_state: AgentState, key: jax.Array) -> Episodes:
         return evaluate.evaluate(env, env_params, player, agent_state, key, games_each, 1, limit)
@@ -56,8 +87,7 @@ def games(
 ) -> Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]:
     """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function.
 
-    `score` names the measure that counts: "return", "length" or one of the outcome. `detail` is
-    `Played`.
+    `score` names a measure: "return", "length" or one of the outcome. `detail` is `Played`.
     """
 
     def evaluate_games(
@@ -85,14 +115,15 @@ def play(
 
 
 def write_evaluation(directory: Path, evaluation: Evaluation, **extra: Any) -> None:
-    """Writes `eval.json`, with `extra` beside what the evaluation says of all seeds."""
+    """Writes `eval.json` into a directory, made if needed; `extra` entries are of all seeds."""
     content = {**evaluation.content, **extra}
     content["seeds"] = content.pop("seeds")  # last: they are long
+    directory.mkdir(parents=True, exist_ok=True)
     write_whole(directory / "eval.json", json.dumps(finite_or_null(content), indent=1) + "\n")
 
 
 def read_evaluation(directory: Path) -> dict[str, Any] | None:
-    """What `write_evaluation` wrote into a run directory, if it did."""
+    """The content of `eval.json` in a run directory; None if there is none."""
     path = directory / "eval.json"
     return json.loads(path.read_text()) if path.is_file() else None
 
@@ -111,7 +142,7 @@ def summarised(seeds: list[int], played: Played, score: str) -> dict[str, Any]:
 
 
 def summaries(episodes: Episodes) -> dict[str, Any]:
-    """Games and steps, and a summary of each measure over the games that came to an end."""
+    """Games and steps, and a summary of each measure over the complete games."""
     complete = np.asarray(episodes.complete).ravel()
     measures = {
         "return": episodes.return_,
@@ -130,7 +161,7 @@ def summaries(episodes: Episodes) -> dict[str, Any]:
 
 
 def summary(values: np.ndarray) -> dict[str, float | None]:
-    """Rate and Wilson interval of what is true or false; mean and bootstrap interval of numbers."""
+    """Rate and Wilson interval of booleans; mean and bootstrap interval of numbers."""
     if values.size == 0:
         return {"mean": None}
     if values.dtype == bool:
@@ -144,7 +175,7 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
 
 
 def evaluation_table(evaluation: dict[str, Any]) -> Table:
-    """The score of each seed, from what `summarised` returned."""
+    """A row with the score of each seed; `evaluation` is what `summarised` returned."""
     score = evaluation["score"]
     table = Table(title=f"{score} of complete games")
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):

@@ -12,15 +12,16 @@ from train.host.errors import QUIT
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SAME_PRESS = 0.5
-"""Seconds. `timeout` and some batch systems signal the process and its group: one wish, twice."""
+"""Seconds within which two signals are one request, as `timeout` and some batch systems signal both
+the process and its group."""
 
 
 class StopRequest:
-    """A context within which the two signals are requests; former handlers return afterwards.
+    """A context manager in which the two signals are requests; restores the handlers on exit.
 
-    Python runs signal handlers between two of its instructions, and so not while it waits for a
-    chunk. The interpreter's wake-up socket has no such pause: a thread listens there and can quit
-    at once. Outside the main thread, where Python allows no handlers, nothing is changed.
+    Python runs signal handlers only between its own instructions, so not while it waits for a
+    chunk. A thread that listens on the interpreter's wake-up socket gets the signal at once and can
+    quit. Outside the main thread, where Python allows no handlers, nothing is changed.
     """
 
     def __init__(self, notify: Callable[[str], None]):
@@ -54,7 +55,7 @@ class StopRequest:
         self._waker.close()
 
     def _note(self, number: int, frame) -> None:
-        """The handler proper: the thread has seen the signal too, but perhaps not yet."""
+        """The signal handler; the thread gets the signal too, perhaps later."""
         del number, frame
         self.requested = True
 

@@ -1,4 +1,4 @@
-"""The card of a policy: what it is, how it was trained, how good it is, and what it is not."""
+"""The card of a policy: what it is, how it was trained, its scores and its limits."""
 
 import json
 import shlex
@@ -11,8 +11,9 @@ from train.host.runs import with_evaluation
 
 CARD = """# {name}
 
-A policy of `{program}` with {count:,} parameters ({size:,.0f} kB). Of the trained agent
-the file `{name}.safetensors` holds what it acts by, and nothing that it learned with.
+A policy of `{program}` with {count:,} parameters ({size:,.0f} kB). The file
+`{name}.safetensors` holds the parameters that the trained agent acts with, and no state of training
+such as optimiser or replay.
 
 ```
 {looks}
@@ -36,32 +37,32 @@ the file `{name}.safetensors` holds what it acts by, and nothing that it learned
 
 ## Limits
 
-It is as good as this card says only on what is above: for anything else nothing is promised but
-what a table here tells. It takes the best action that it knows and does not explore. What it
-learned with is not kept: `--run.policy` begins a new training with its parameters, and does not
-continue the old one.
+The scores hold only for the settings above; for others nothing is known but what a table here
+says. The policy acts greedily and does not explore. It has no state of training: `--run.policy`
+starts a new training from its parameters, and does not continue the old one.
 
 ## Licence
 
 Apache-2.0, as the code that trained it.
 """
 MEASURES = ("score", "won", "arrived", "similarity", "length", "steps_per_food")
-"""What cards tell, of what a run has."""
+"""The measures that a card shows, as far as a run has them."""
 
 
 def card(
     name: str, run: Run, content: dict[str, Any], counters: dict[str, Any], size: int, hardware: str
 ) -> str:
-    """Markdown. `content` is that of the file, `counters` are those of its checkpoint.
+    """The card as Markdown.
 
-    `size` is in bytes; `hardware` may be empty.
+    `content` is the metadata of the file, `counters` are those of its checkpoint, `size` is in
+    bytes; `hardware` may be empty.
     """
-    trained = content["trained"]
-    steps = run.updates * run.program.training(run.config).steps_per_update
+    trained, training = content["trained"], run.program.training(run.config)
+    steps, unit = run.updates * training.steps_per_update, training.unit
     versions = ", ".join(f"{package} {version}" for package, version in trained["versions"].items())
     facts = {
         "Seed": f"{content['config']['run']['seed']}, of {run.config.run.num_seeds} side by side",
-        "Environment steps": f"{steps:,} in {run.updates:,} updates",
+        unit[0].upper() + unit[1:]: f"{steps:,} in {run.updates:,} updates",
         "Training time": f"{counters['seconds']:,.0f} s, without compilation",
         "Hardware": hardware or trained["device"],
         "Versions": versions,
@@ -91,12 +92,12 @@ def looks(name: str, run: Run) -> str:
 
 
 def bullets(facts: dict[str, Any]) -> str:
-    """A line each; what is nested in one line."""
+    """A Markdown list, a line for each fact; nested facts share a line."""
     return "\n".join(f"- {name}: {in_a_line(value)}" for name, value in facts.items())
 
 
 def in_a_line(value: Any) -> str:
-    """Plain data, for a reader."""
+    """Plain data as readable text in one line."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {in_a_line(x)}" for name, x in value.items())
     if isinstance(value, list):
@@ -105,7 +106,7 @@ def in_a_line(value: Any) -> str:
 
 
 def command(run: Run, content: dict[str, Any]) -> str:
-    """The command line that trains the run anew, in a directory of its own."""
+    """The command line that repeats the training, in a new directory."""
     preset = content["preset"]
     config = with_evaluation(run.config, directory="", resume="")
     changes = flags(plain(config), plain(run.program.presets[preset]))
@@ -113,7 +114,7 @@ def command(run: Run, content: dict[str, Any]) -> str:
 
 
 def flags(value: Any, default: Any, name: str = "") -> list[str]:
-    """What turns a plain `default` into `value` on the command line."""
+    """The flags that turn `default` into `value`, both plain data."""
     if isinstance(value, dict):
         prefix = f"{name}." if name else ""
         return [x for key in value for x in flags(value[key], default[key], f"{prefix}{key}")]
@@ -126,7 +127,7 @@ def flags(value: Any, default: Any, name: str = "") -> list[str]:
 
 
 def score(found: dict[str, Any] | None) -> list[str]:
-    """What was found at the end of the run, or later."""
+    """The scores in `eval.json`, as Markdown."""
     if found is None:
         return ["It has not been evaluated."]
     games = [f"{found['games']:,} complete games."] if "games" in found else []
@@ -134,7 +135,7 @@ def score(found: dict[str, Any] | None) -> list[str]:
 
 
 def transfer(run: Run, content: dict[str, Any]) -> list[str]:
-    """What `transfer.json` says of other boards, if found by the same agent at its best."""
+    """The scores on other boards in `transfer.json`, if they are of this agent acting greedily."""
     path, seed = run.directory / "transfer.json", content["config"]["run"]["seed"]
     found = json.loads(path.read_text()) if path.is_file() else {}
     if found.get("updates") != run.updates or not found["greedy"]:

@@ -1,11 +1,11 @@
-"""`python -m train.policies`: trained policies as files, to be played without training.
+"""`python -m train.policies`: exports trained policies as files and lists those of the package.
 
 python -m train.policies export RUN NAME [--seed 0] [--hardware "2 cores of ..."]
 python -m train.policies list
 
-A policy is NAME.safetensors (see `train.host.policy_files`), beside NAME.md, its card. Those of the
-package lie in `train/trained/`; wherever a name is expected, the path of such a file will do.
-`--run.policy NAME` begins a training with the parameters of one.
+A policy is NAME.safetensors (see `train.host.policy_files`) with a card, NAME.md. Those of the
+package are in `train/trained/`; wherever a name is expected, the path of such a file can be given.
+`--run.policy NAME` starts a training from the parameters of a policy.
 """
 
 import re
@@ -27,12 +27,12 @@ from train.host.program import Run
 from train.policies import card, store
 
 LARGEST = 5_000_000
-"""Bytes that the parameters of a policy of the package may have."""
+"""Largest size of the parameters of a policy in the package, in bytes."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """Writes the policy of a run's newest checkpoint, and a card that tells where it is from."""
+    """Writes the policy of a run's newest checkpoint, and a card that describes it."""
 
     run: Annotated[str, tyro.conf.Positional]
     """Run directory."""
@@ -41,7 +41,7 @@ class Export:
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Which of several seeds."""
     hardware: str = ""
-    """What it was trained on, for the card; empty: what the run says of the device."""
+    """What it was trained on, for the card; empty: the device recorded by the run."""
 
 
 def main(arguments: list[str]) -> int:
@@ -90,7 +90,7 @@ def export(directory: str | Path, name: str, seed: int | None = None, hardware: 
 
 
 def scores_of(run: Run, seed: int) -> dict[str, Any] | None:
-    """What `eval.json` says of a seed, if that was found by its newest agent at its best."""
+    """The row of a seed in `eval.json`, if it is of its newest agent acting greedily."""
     found = scores.read_evaluation(run.directory)
     if found is None or found.get("updates", run.updates) != run.updates:
         return None
@@ -100,7 +100,7 @@ def scores_of(run: Run, seed: int) -> dict[str, Any] | None:
 
 
 def _new_file(name: str) -> Path:
-    """The file to write; UsageError for what would not be found again by its name."""
+    """The file to write. Raises UsageError for a name that could not be loaded again."""
     path = policy_files.path_of(name)
     if path.suffix != ".safetensors" or not re.fullmatch(r"[\w-][\w.-]*", path.stem):
         raise UsageError(f"{name!r} is no name of a policy: expected one such as snake-10x10")
@@ -108,7 +108,7 @@ def _new_file(name: str) -> Path:
 
 
 def _one_seed(run: Run, seed: int | None) -> int:
-    """The only one, unless another is asked for."""
+    """The seed to export: the given one, or the only one. Raises UsageError if it is not clear."""
     seeds = run.seeds
     if seed is None and len(seeds) == 1:
         return seeds[0]
@@ -119,7 +119,7 @@ def _one_seed(run: Run, seed: int | None) -> int:
 
 
 def table() -> Table | str:
-    """The policies of the package, and how good they were after training."""
+    """The policies of the package with their scores."""
     if not policy_files.names():
         return f"there is no policy in {policy_files.TRAINED}"
     out = Table(box=box.SIMPLE_HEAD)

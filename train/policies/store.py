@@ -1,4 +1,4 @@
-"""Trained policies by name or path, opened as runs of one agent."""
+"""Loads trained policies by name or path, as runs of one agent."""
 
 import itertools
 from collections.abc import Sequence
@@ -14,13 +14,11 @@ from train.host.program import Program, Run, find
 
 
 def as_run(name: str | Path) -> Run:
-    """A policy as a run of one agent, in whose directory, `runs/policy-NAME`, nothing need be."""
+    """A policy as a run of one agent; its directory, `runs/policy-NAME`, may not exist."""
     path = policy_files.file_of(name)
     content = policy_files.read_metadata(path)
     program = find(content["entry_point"], path)
-    if content["preset"] not in program.presets:
-        raise UsageError(f"{path} has the preset {content['preset']}, which is unknown here")
-    default = program.presets[content["preset"]]
+    default = program.preset_of(path, content["preset"])
     try:
         config = rebuild(default, completed(content["config"], plain(default)))
         agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
@@ -32,10 +30,10 @@ def as_run(name: str | Path) -> Run:
 
 
 def completed(saved: Any, default: Any) -> Any:
-    """`saved` with the fields that its version did not have yet as in `default`, plain data both.
+    """`saved`, with fields that its version did not have taken from `default`; both plain data.
 
-    A run must not go on with numbers that were never said; a policy only acts, and whether it does
-    so by the same network is checked by names and shapes.
+    For policies only: they need nothing but the same network, which names and shapes confirm. A run
+    must not be resumed with values that it did not start with.
     """
     if not (isinstance(saved, dict) and isinstance(default, dict)):
         return saved
@@ -43,16 +41,16 @@ def completed(saved: Any, default: Any) -> Any:
 
 
 def opened(run: str | None, policy: str | None) -> Run:
-    """The run of a directory, or a policy as one; UsageError unless just one of them is given."""
+    """A run, or a policy as a run. Raises UsageError unless exactly one of them is given."""
     if run is not None and policy is None:
         return runs.load(run)
     if policy is not None and run is None:
         return as_run(policy)
-    raise UsageError("expected a run directory or --policy NAME: give one of them, and not both")
+    raise UsageError("expected a run directory or --policy NAME: give one of them, not both")
 
 
 def program_of(arguments: Sequence[str]) -> Program | None:
-    """The program of the policy that a command's arguments name, if they name one."""
+    """The program of the policy that a command's arguments name; None without one."""
     for flag, value in itertools.pairwise([*arguments, ""]):
         name = value if flag == "--policy" else flag.removeprefix("--policy=")
         if name and name != flag:

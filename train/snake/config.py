@@ -1,4 +1,4 @@
-"""What a run of `train.snake` is told: game, network, algorithm and budget; presets."""
+"""The configuration of `train.snake`: game, network, algorithm and budget; presets."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -22,7 +22,7 @@ REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
 
 @dataclass(frozen=True)
 class Game:
-    """Which Snake is played, and what counts in it."""
+    """The board, the rules, the observation and the rewards."""
 
     rows: int = 10
     """Height of the board, 4 to 20 cells."""
@@ -46,13 +46,13 @@ class Game:
     actions: Literal["relative", "absolute"] = "relative"
     """relative: forward, left, right. absolute: up, right, down, left."""
     max_steps_in_episode: int = 1000
-    """Steps after which a game is cut."""
+    """Steps after which a game is truncated."""
     rewards: Rewards = REWARDS
-    """What moves, meals and deaths are worth."""
+    """Rewards of moves, food and deaths."""
     mirror: bool = False
-    """In training, half of the games are seen and played in a mirror, left for right."""
+    """In training, mirror half of the games, left for right."""
     grown_share: float = 0.0
-    """In training, share of the games that begin with a snake of any length."""
+    """In training, share of the games that start with a snake of random length."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +62,20 @@ class Network:
     hidden: tuple[int, ...] = (128, 128)
     """Width of each hidden layer."""
     layer_norm: bool = False
-    """Normalise before each activation."""
+    """Apply layer normalisation before each activation."""
     mask: bool = False
-    """Never choose a move that kills at once, unless all do; with PPO and relative actions."""
+    """Mask moves that kill at once, unless all do; with PPO and relative actions."""
     dueling: bool = False
-    """Estimate the value of a state and the advantages of actions apart; with Q-learning."""
+    """Estimate the state value and the advantages of actions separately; with Q-learning."""
     noisy: bool = False
-    """Explore by learned noise in all weights; with DQN."""
+    """Explore by learned noise in all weights (noisy networks); with DQN."""
     atoms: int = 1
-    """Points of a learned distribution of returns, such as 51; 1: learn its mean; with DQN."""
+    """Atoms of a learned distribution of returns, such as 51; 1: learn its mean; with DQN."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """What every preset has."""
+    """The fields of every preset."""
 
     env: Game = Game()
     network: Network = Network()
@@ -91,8 +91,8 @@ class PPO(Config):
 
     agent: ppo.Config = ppo.Config(discount=0.995)
     anneal_steps: int | None = None
-    """Steps over which learning rate and entropy weight fall, and the discount moves to its final
-    value; None: the budget; 0: never."""
+    """Steps over which learning rate and entropy weight fall to zero and the discount moves to its
+    final value; None: the budget; 0: never."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ class PQN(Config):
     anneal_steps: int | None = None
     """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
     explore_share: float = 0.5
-    """Share of the budget over which random actions become rare."""
+    """Share of the budget over which epsilon, the share of random actions, falls."""
 
 
 @dataclass(frozen=True)
 class DQN(Config):
-    """Learns Snake by deep Q-learning, with the sizes of the 256-game system."""
+    """Learns Snake by deep Q-learning, with the sizes of the system with 256 games at once."""
 
     agent: dqn.Config = dqn.Config()
     anneal_steps: int | None = 0
@@ -121,15 +121,15 @@ AnyConfig = PPO | PQN | DQN
 
 
 def check(config: AnyConfig) -> None:
-    """Refuses what would only show after compilation, or never."""
+    """Raises ValueError for errors that would only show after compilation, or never."""
     checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
     checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
     network = config.network
     checks.fields("network.", network, "atoms", least=1)
     if network.mask and not (isinstance(config, PPO) and config.env.actions == "relative"):
-        raise ValueError("network.mask needs policy gradients and env.actions relative: leave it")
+        raise ValueError("network.mask needs PPO and env.actions relative: leave it out")
     if (network.noisy or network.atoms > 1) and not isinstance(config, DQN):
-        raise ValueError("network.noisy and network.atoms need a preset of dqn: leave them")
+        raise ValueError("network.noisy and network.atoms need a preset of dqn: leave them out")
     if isinstance(config, DQN) and config.agent.categorical != (network.atoms > 1):
         raise ValueError(
             f"network.atoms is {network.atoms} and agent.categorical {config.agent.categorical}: "
@@ -153,10 +153,10 @@ def idle(config: AnyConfig) -> dict[str, str]:
 
 
 def idle_in_dqn(agent: dqn.Config) -> dict[str, str]:
-    """The same, of the agent alone."""
+    """The same for the fields of the agent."""
     found = {}
     if agent.categorical:
-        of_values = "distributions of returns learn by their cross-entropy"
+        of_values = "a distribution of returns is learned by its cross-entropy"
         found |= {"agent.loss": of_values, "agent.huber_delta": of_values}
     else:
         of_returns = "it needs agent.categorical"
@@ -170,7 +170,7 @@ def idle_in_dqn(agent: dqn.Config) -> dict[str, str]:
 
 
 def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
-    """The game to be learned from, or the one to be scored in."""
+    """The game for training, or the one for evaluation."""
     env = Snake(
         game.rows,
         game.cols,
@@ -205,7 +205,7 @@ def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Age
 
 
 def annealed(config: AnyConfig) -> Any:
-    """The configuration of the agent, with schedules that end with the budget."""
+    """The configuration of the agent, with its schedules in updates."""
     per_update = config.loop.steps_per_update
     whole = float(config.run.total_updates(per_update))
     steps = config.anneal_steps
@@ -232,7 +232,7 @@ RAINBOW = dqn.Config(
 
 
 def raw_board(size: int) -> DQN:
-    """The sizes of a published DQN that sees the bare board: one update every four steps."""
+    """The sizes of a published DQN that observes the bare board: one update every four steps."""
     return DQN(
         env=Game(size, size, "board", actions="absolute", max_steps_in_episode=2 * size * size),
         network=Network(hidden=(256, 256, 128)),
@@ -250,7 +250,7 @@ def raw_board(size: int) -> DQN:
 
 
 def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -> DQN:
-    """Presets of the 256-game system."""
+    """Presets of the system with 256 games at once."""
     return DQN(
         env=Game(observation="flood"),
         network=network,
@@ -287,13 +287,13 @@ PRESETS: dict[str, AnyConfig] = {
 }
 
 SUMMARIES = {
-    "ppo": "PPO that sees a flood fill and the way to its tail, classic rules on 10×10.",
+    "ppo": "PPO that observes a flood fill and the way to its tail, classic rules on 10×10.",
     "a2c": "A2C (Mnih et al. 2016): one gradient step from each short rollout.",
     "reinforce": "REINFORCE with a baseline: one gradient step from long rollouts.",
     "pqn": "Q(λ) without replay or target network (Gallici et al. 2024).",
     "dqn": "Double DQN with replay, 5,000 games of 256 side by side.",
-    "rainbow": "DQN with all that Hessel et al. (2018) joined to it: Rainbow.",
-    "board": "A DQN for CPUs that sees the bare 10×10 board.",
+    "rainbow": "Rainbow: DQN with the six extensions of Hessel et al. (2018).",
+    "board": "A DQN for CPUs that observes the bare 10×10 board.",
     "board20": "The same on 20×20.",
     "fill": "PPO that learns to fill the board, modern rules on 10×10, 100 million steps.",
 }

@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-import jax
 import tyro
 from rich.table import Table
 
@@ -13,6 +12,7 @@ from envs.snake.env import Params
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.players import PLAYERS
 from train.host import runs, scores
+from train.host.command import refuse_below_one
 from train.host.errors import UsageError
 from train.host.program import Run
 from train.host.records import finite_or_null, write_whole
@@ -26,21 +26,21 @@ from train.snake.training import make_training
 class Options:
     """Plays games with the agents of a run or a policy, on its own board or others.
 
-    Writes eval.json into the run directory, eval-ROWSxCOLS-RULES-STEPS.json where the game is
-    another one, or transfer.json with --sizes; of a policy, into runs/policy-NAME. What is not
-    given is as in the run.
+    Writes eval.json into the run directory, eval-ROWSxCOLS-RULES-STEPS.json for another game, or
+    transfer.json with --sizes; for a policy, into runs/policy-NAME. Flags that are not given are as
+    in the run.
     """
 
     run: Annotated[str | None, tyro.conf.Positional] = None
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
+    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     games: int = 1_000
     """Complete games per seed."""
     key: int = 1
-    """Root of the random numbers; the end of a training uses another one."""
+    """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
-    """Draw actions from the policy, or explore, instead of taking the best one."""
+    """Draw actions from the policy, or explore, instead of acting greedily."""
     rows: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Height of the board, 4 to 20 cells."""
     cols: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
@@ -48,20 +48,21 @@ class Options:
     rules: Literal["classic", "modern"] | None = None
     """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
     max_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
-    """Steps after which a game is cut; with --sizes else 100 for each cell of the board, twice what
-    good players need to fill it, so that the limit hides nothing but going round in circles."""
+    """Steps after which a game is truncated; by default as in the run, or with --sizes 100 for each
+    cell of the board, twice what good players need to fill it, so that only endless loops are
+    truncated."""
     players: tuple[str, ...] = ()
-    """Players by rule to be scored beside; envs/snake/players.py names them."""
+    """Rule-based players to score as well; envs/snake/players.py names them."""
     sizes: tuple[int, ...] = ()
     """Square boards to play on, such as 8 10 15 20."""
 
 
 def evaluate(run: Run, options: Options) -> Table:
-    """Plays, writes, and returns the table to print. Raises UsageError for what does not fit."""
+    """Plays, writes the results and returns the table to print. Raises UsageError."""
     check(run, options)
     sides = [(n, n) for n in options.sizes] or [(options.rows, options.cols)]
     games = [asked_for(run.config.env, rows, cols, options) for rows, cols in sides]
-    rooms = [scripted_game(game, options) for game in games]  # all refuse before any is played
+    rooms = [scripted_game(game, options) for game in games]  # refuses before any is played
     for game in games:
         refuse_other_shape(run.config.env, game)
     found = []
@@ -78,14 +79,11 @@ def evaluate(run: Run, options: Options) -> Table:
 
 def check(run: Run, options: Options) -> None:
     """Raises UsageError for flags that contradict each other, or the run."""
-    for name in ("games", "max_steps"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise UsageError(f"--{name.replace('_', '-')} is {value}; expected at least 1")
+    refuse_below_one(options, "games", "max_steps")
     if options.sizes and (options.rows is not None or options.cols is not None):
         raise UsageError("--sizes says how large the boards are: leave out --rows and --cols")
     if options.sampled and options.policy is not None and not isinstance(run.config, PPO):
-        raise UsageError(f"{options.policy} keeps nothing to explore by: leave out --sampled")
+        raise UsageError(f"{options.policy} has no exploration: leave out --sampled")
 
 
 def asked_for(game: Game, rows: int | None, cols: int | None, options: Options) -> Game:
@@ -97,7 +95,7 @@ def asked_for(game: Game, rows: int | None, cols: int | None, options: Options) 
 
 
 def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
-    """The same game for players by rule; UsageError for a board that cannot be, or a player."""
+    """The same game for rule-based players. Raises UsageError for a bad board or player."""
     asked = players.Options(
         game.rows,
         game.cols,
@@ -111,7 +109,7 @@ def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
 
 
 def refuse_other_shape(trained: Game, game: Game) -> None:
-    """Raises UsageError where the network would meet an observation of another shape."""
+    """Raises UsageError if the network would get an observation of another shape."""
     shape = OBSERVATIONS[game.observation].shape
     was, now = (shape(Board(x.rows, x.cols)) for x in (trained, game))
     if was != now:
@@ -123,10 +121,10 @@ def refuse_other_shape(trained: Game, game: Game) -> None:
 
 
 def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
-    """The games of all agents of a run, as its own evaluation plays them, and steps a meal."""
+    """The evaluation of all agents of a run in another game, with the steps per food."""
     asked = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
     config = replace(runs.with_evaluation(run.config, **asked), env=game)
-    keys = [jax.random.fold_in(jax.random.key(options.key), seed) for seed in run.seeds]
+    keys = scores.evaluation_keys(options.key, run.seeds)
     evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)
     for row in evaluation.content["seeds"]:
         meals = row["score"]["mean"] * row["games"]
@@ -135,7 +133,7 @@ def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
 
 
 def write(run: Run, games: list[Game], found: list[scores.Evaluation], options: Options) -> None:
-    """`eval.json` for the run's own game; a file of its own for another, or for several boards."""
+    """Writes `eval.json` for the run's own game, another file for other games or boards."""
     run.directory.mkdir(parents=True, exist_ok=True)
     about = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
     game = games[0]
@@ -153,7 +151,7 @@ def write(run: Run, games: list[Game], found: list[scores.Evaluation], options: 
 
 
 def table(games: list[Game], contents: list[dict[str, Any]], by_size: bool) -> Table:
-    """Two lines for each seed and player of each board, the second of 95 % intervals."""
+    """Two lines for each seed and player of each board, the second with 95 % intervals."""
     rows = {}
     for game, content in zip(games, contents, strict=True):
         board = f"{game.rows}×{game.cols} " if by_size else ""

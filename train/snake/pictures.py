@@ -12,7 +12,7 @@ from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
-from train.host import pictures, records, runs, scores
+from train.host import pictures, runs
 from train.host.program import Run
 from train.host.progress import busy
 from train.host.settings import Evaluation
@@ -21,8 +21,10 @@ from train.snake.training import SCORE, make_player, make_training
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """The curve of a run, and a film of the best of `games` games that `key` leads to."""
-    curve = draw_curve(run.directory, run.config)
+    """The curve of a run, and a film of the best of `games` games played with `key`."""
+    game = run.config.env
+    title = f"Snake {game.rows}×{game.cols}, {game.observation}"
+    curve = pictures.draw_curve(run.directory, SCORE, title)
     if not games:
         return [curve]
     config = runs.with_evaluation(run.config, evaluation_games=games)
@@ -33,19 +35,10 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     return [curve, draw_film(run.directory, config, run.agents[0], key, episodes)]
 
 
-def draw_curve(directory: Path, config: AnyConfig) -> Path:
-    """Writes `learning_curve.png` into a run directory."""
-    path = directory / "learning_curve.png"
-    title = f"Snake {config.env.rows}×{config.env.cols}, {config.env.observation}"
-    evaluation = scores.read_evaluation(directory)
-    pictures.learning_curve(records.read_metrics(directory), path, SCORE, title, evaluation)
-    return path
-
-
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path, str]:
-    """Films the game with the most food of so many, the shortest of several, into `directory`.
+    """Films the game with the most food, of several the shortest, into `directory`.
 
-    Returns the path, and a line that says how good all of them were.
+    Returns the path and a line with the scores of all games.
     """
     config = runs.with_evaluation(run.config, evaluation_games=games, evaluation_greedy=True)
     alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
@@ -59,7 +52,7 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path, s
 
 
 def short_games_first(episodes: Episodes) -> Episodes:
-    """The same games `[N, 1]`, but of equal scores that of the shorter game is higher."""
+    """The same games `[N, 1]`, with ties in the score broken in favour of the shorter game."""
     lateness = episodes.length / (1.0 + np.max(episodes.length))
     score = episodes.outcome["score"] - lateness
     return episodes._replace(outcome={**episodes.outcome, "score": score})
@@ -72,7 +65,7 @@ def draw_film(
     key: jax.Array,
     episodes: Episodes,
 ) -> Path:
-    """Writes `best_game.gif`: the game with the most food of those that `key` has led to."""
+    """Writes `best_game.gif`: the game with the most food among `episodes`, played with `key`."""
     path = directory / "best_game.gif"
     board = Board(config.env.rows, config.env.cols)
     with busy("filming the best game"):
@@ -82,7 +75,7 @@ def draw_film(
 
 
 class Film(NamedTuple):
-    """One game, to be shown."""
+    """One game to be drawn."""
 
     states: State  # NumPy [S, ...], from the first position to the last
     ending: str  # one of drawing.LOOKS
@@ -91,7 +84,7 @@ class Film(NamedTuple):
 def best_game(
     config: AnyConfig, agent_state: AgentState, key: jax.Array, episodes: Episodes
 ) -> Film:
-    """The game with the most food among `episodes [N, 1]`, played again to see how it went.
+    """The game with the most food among `episodes [N, 1]`, replayed to record its states.
 
     `key` must be the one that `make_training(config).evaluate` played them with.
     """

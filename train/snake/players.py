@@ -1,7 +1,7 @@
-"""`python -m train.snake_players`: how well Snake is played by rule, in the measures of training.
+"""`python -m train.snake.players`: scores of rule-based Snake players, measured as agents are.
 
-Writes a table, and with `--out` a JSON file that holds for each player what `eval.json` holds for
-each seed of a run.
+Prints a table, and with `--out` writes a JSON file that holds for each player what `eval.json`
+holds for each seed of a run.
 """
 
 import json
@@ -22,18 +22,18 @@ from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.types import Agent
 from train.host import scores
-from train.host.command import command, parse_flags
+from train.host.command import command, parse_flags, refuse_below_one
 from train.host.errors import UsageError
 from train.host.progress import clock
 from train.host.records import finite_or_null, write_whole
 
 ENDINGS = ("death_wall", "death_self", "entrapped", "starved", "truncated")
-"""How games end that are not won."""
+"""The ways in which games end that are not won."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Scores players that follow a rule, and writes a table."""
+    """Scores rule-based players and prints a table."""
 
     rows: int = 10
     """Height of the board, 4 to 20 cells."""
@@ -46,9 +46,9 @@ class Options:
     games: int = 1_000
     """Complete games of each player."""
     max_steps: int | None = None
-    """Steps after which a game is cut; None: 1,000 in classic, 100,000 in modern games."""
+    """Steps after which a game is truncated; None: 1,000 in classic, 100,000 in modern games."""
     players: tuple[str, ...] = ()
-    """Who plays; envs/snake/players.py names them. Empty: all who can on such a board."""
+    """Players to score; envs/snake/players.py names them. Empty: all that can play on the board."""
     key: int = 1
     """Root of the random numbers, the same for all players."""
     out: Path | None = None
@@ -56,14 +56,14 @@ class Options:
 
 
 class OpenSnake(Snake):
-    """Snake for players that are told everything: the observation is the state of the game."""
+    """Snake whose observation is the whole state of the game, for rule-based players."""
 
     def describe(self, state: State, features: Any, params: Params) -> Any:
         return state
 
 
 def make_agent(env: OpenSnake, player: Player) -> Agent:
-    """The player as an agent that has nothing to learn."""
+    """The player as an agent that does not learn."""
 
     def act(state: tuple, memory: tuple, obs: State, key: jax.Array):
         heading = player(env.board, env.rules, obs, key)
@@ -79,7 +79,7 @@ def make_agent(env: OpenSnake, player: Player) -> Agent:
 
 def main(arguments: list[str]) -> int:
     def score() -> None:
-        options = parse_flags("python -m train.snake_players", Options, arguments)
+        options = parse_flags("python -m train.snake.players", Options, arguments)
         env, params = make_game(options)
         content = play_all(env, params, options)
         if options.out:
@@ -90,11 +90,8 @@ def main(arguments: list[str]) -> int:
 
 
 def make_game(options: Options) -> tuple[OpenSnake, Params]:
-    """Raises UsageError for what cannot be played."""
-    for name in ("games", "max_steps"):
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise UsageError(f"--{name.replace('_', '-')} is {value}; expected at least 1")
+    """The game to play. Raises UsageError for bad options."""
+    refuse_below_one(options, "games", "max_steps")
     if options.out and not options.out.absolute().parent.is_dir():
         raise UsageError(f"--out {options.out} lies in no folder; create that first")
     try:
@@ -110,7 +107,7 @@ def make_game(options: Options) -> tuple[OpenSnake, Params]:
 
 
 def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]:
-    """The games of each player: what was played, and `scores.summaries` by name."""
+    """Plays the games of each player: the settings, and `scores.summaries` by player."""
     found, console = {}, Console(highlight=False, soft_wrap=True)
     for name in options.players or able(env.board):
         began = time.perf_counter()
@@ -128,7 +125,7 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
 
 
 def play(env: OpenSnake, params: Params, player: Player, options: Options) -> dict[str, Any]:
-    """`scores.summaries` of one player's games, and what they cost: steps a meal, seconds."""
+    """`scores.summaries` of one player's games, with steps per food and the time they took."""
     agent, limit = make_agent(env, player), params.max_steps_in_episode
 
     def episodes_of(agent_state: tuple, key: jax.Array) -> evaluate.Episodes:
@@ -146,7 +143,7 @@ def play(env: OpenSnake, params: Params, player: Player, options: Options) -> di
 
 
 def table(content: dict[str, Any]) -> Table:
-    """Two lines a player, the second of 95 % intervals, from what `play_all` returned."""
+    """Two lines a player, the second with 95 % intervals; `content` is that of `play_all`."""
     size = f"{content['rows']}×{content['cols']}"
     title = f"Snake {size}, {content['rules']} rules: food eaten, and how games ended"
     # no wider than the 80 columns of a log file
@@ -171,7 +168,7 @@ def table(content: dict[str, Any]) -> Table:
 
 
 def interval(value: dict[str, float], scale: float) -> str:
-    """Of a summary; nothing where it has none, as of a single game."""
+    """The interval of a summary as text; empty without one, as for a single game."""
     if "low" not in value:
         return ""
     low, high = (round(scale * value[end], 2) for end in ("low", "high"))

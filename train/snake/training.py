@@ -1,4 +1,4 @@
-"""What a configuration of Snake trains, and who plays for its score."""
+"""The training of a configuration of Snake, and the agent that is evaluated."""
 
 from envs.snake.env import Params, Snake
 from jaxrl.loop import make_loop
@@ -11,7 +11,7 @@ SCORE = "score"
 
 
 def make_training(config: AnyConfig) -> settings.Training:
-    """Raises ValueError, in one line, for what does not fit together."""
+    """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     env, params = make_env(config.env, training=True)
     loop = make_loop(env, params, make_agent(config, env.num_actions), config.loop)
@@ -27,6 +27,6 @@ def make_training(config: AnyConfig) -> settings.Training:
 
 
 def make_player(config: AnyConfig) -> tuple[Snake, Params, Agent]:
-    """The game to be scored in, and the agent that plays it."""
+    """The game for evaluation, and the agent that plays it."""
     env, params = make_env(config.env, training=False)
     return env, params, make_agent(config, env.num_actions, config.run.evaluation_greedy)

@@ -1,4 +1,4 @@
-"""What a run of `train.two_snake` is told: game, opponents, network, learner; presets."""
+"""The configuration of `train.two_snake`: game, opponents, network, learner; presets."""
 
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
@@ -22,20 +22,20 @@ from train.two_snake.curriculum import check as check_curriculum
 
 @dataclass(frozen=True)
 class Game:
-    """The board, and what counts on it."""
+    """The board, the observation and the rewards."""
 
     rows: int = 10
     """Height of the board, 4 to 20 cells."""
     cols: int = 10
     """Width of the board, 9 to 20 cells."""
     observation: Literal["features", "planes"] = "features"
-    """What both see; envs/two_snake/observations.py says what is in each."""
+    """What both snakes see; envs/two_snake/observations.py says what is in each."""
     max_steps_in_episode: int = 1000
     """Steps after which a game is a draw."""
     rewards: Rewards = Rewards(
         food=1.0, opponent_food=-0.5, death=-1.0, win=3.0, lose=-3.0, draw=-2.0, shaping=0.01
     )
-    """What moves, meals, deaths and the end are worth."""
+    """Rewards of moves, food, deaths and the end of a game."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Network:
     hidden: tuple[int, ...] = (128, 128)
     """Width of each hidden layer."""
     mask: bool = True
-    """Never choose a way into a wall or a body, unless all are; not with `planes`."""
+    """Mask moves into a wall or a body, unless all are; not with `planes`."""
 
 
 STATIC = Stage(Weights(static=1.0), won=0.95, share=0.02)
@@ -75,7 +75,7 @@ class Config:
 
 
 class Duel(TwoSnake):
-    """The game to learn from: it ends when the learner dies, and it says whom the learner beat.
+    """The game for training: it ends when the learner dies, and reports which opponent was beaten.
 
     `info["outcome"]` has `met_NAME` and `won_NAME` for every opponent, both bool.
     """
@@ -91,7 +91,7 @@ class Duel(TwoSnake):
 
 
 def check(config: Config) -> None:
-    """Refuses what would only show after compilation, or never."""
+    """Raises ValueError for errors that would only show after compilation, or never."""
     checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
     checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
     checks.number("rivals.snapshot_updates", config.rivals.snapshot_updates, least=1)
@@ -119,7 +119,7 @@ def total_updates(config: Config) -> int:
 
 
 def make_env(config: Config) -> tuple[Duel, Params]:
-    """The game to learn from; its opponents and target are those of no stage."""
+    """The game for training; a stage sets its opponents and target."""
     game, opponents = config.env, config.curriculum.opponents()
     env = Duel(
         game.rows,
@@ -134,7 +134,7 @@ def make_env(config: Config) -> tuple[Duel, Params]:
 
 
 def make_network(config: Config) -> ActorCritic:
-    """Actor and critic on one torso."""
+    """Actor and critic with a shared torso."""
     observation = OBSERVATIONS[config.env.observation]
     torso: nn.Module = MLP(config.network.hidden)
     if observation.needs_order:
@@ -144,7 +144,7 @@ def make_network(config: Config) -> ActorCritic:
 
 
 def make_agent(config: Config) -> Agent:
-    """A PPO learner, which also moves its rival where it meets one."""
+    """A PPO learner; if there is a rival, with the self-play that moves it."""
     agent_config, network = config.agent, make_network(config)
     if config.anneal:
         agent_config = replace(agent_config, anneal_updates=float(total_updates(config)))

@@ -1,4 +1,4 @@
-"""Five stages of opponents, each harder than the last, and when a learner is ready for the next.
+"""Five stages of opponents, each harder than the last, and when the learner moves to the next.
 
 All of it is a function of `Progress`, which is part of the state of a run, and runs inside `jit`.
 """
@@ -15,63 +15,63 @@ from jaxrl import checks
 from jaxrl.loop import Metrics
 
 MEMORY = 0.9
-"""What an update leaves of the games that were counted before it."""
+"""Factor by which each update discounts the games counted before it."""
 ENOUGH = 200.0
-"""Games that a share of won ones must rest on."""
+"""Least number of (discounted) games before the share of won games counts."""
 
 
 @dataclass(frozen=True)
 class Weights:
-    """How likely each opponent is, in proportion."""
+    """Relative probability of each opponent."""
 
     static: float = 0.0
-    """Lies where it began."""
+    """Lies still."""
     random: float = 0.0
-    """Takes any open way."""
+    """Makes random safe moves."""
     greedy: float = 0.0
     """Takes a shortest path to the food."""
     defensive: float = 0.0
-    """Seeks room, and food that is nearer to itself."""
+    """Seeks free space, and food that is nearer to itself."""
     rival: float = 0.0
-    """The learner as it was some time ago."""
+    """A past version of the learner."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Whom the learner meets, and when it has met them enough; it ends with what comes first."""
+    """The opponents of a stage, and when it ends: at `won` or at `share`, whichever comes first."""
 
     opponents: Weights
-    """Its opponent, and earlier ones that shall not be forgotten."""
+    """Its own opponent, the likeliest, and earlier ones, so that they are not forgotten."""
     target: int = 10
-    """Meals that win."""
+    """Food that wins a game."""
     won: float = 1.0
     """Share of the games against the likeliest opponent that must be won."""
     share: float = 0.0
-    """Of the budget, at most; 0: there is no such stage. The last one takes what is left."""
+    """Largest share of the budget; 0: no such stage. The last stage takes the rest."""
 
 
 @dataclass(frozen=True)
 class Curriculum:
-    """Static, random and greedy opponents; a frozen self; selves of all ages, that keep coming."""
+    """Static, random and greedy opponents, then former selves: a frozen and a growing pool."""
 
     static: Stage
     """An opponent that lies still."""
     random: Stage
-    """One that only avoids what kills."""
+    """One that makes random safe moves."""
     greedy: Stage
     """One that takes the shortest path to the food."""
     frozen: Stage
-    """The learner as it was when the stage began, and a little earlier."""
+    """Snapshots of the learner up to the start of the stage."""
     pool: Stage
-    """The learner as it was lately; it goes on joining the pool."""
+    """Snapshots of the learner; new ones keep joining the pool."""
 
     def stages(self) -> dict[str, Stage]:
-        """Those that there are, by name."""
+        """The stages with a share above 0, by name."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {n: stage for n, stage in named.items() if checks.may_be_positive(stage.share)}
 
     def opponents(self) -> tuple[str, ...]:
-        """Who is met in any stage, scripts first."""
+        """The opponents of all stages, scripted ones first."""
         met = [stage.opponents for stage in self.stages().values()]
         names = (*OPPONENTS, RIVAL)
         is_met = lambda name: any(checks.may_be_positive(getattr(each, name)) for each in met)
@@ -79,17 +79,17 @@ class Curriculum:
 
     @property
     def final_target(self) -> int:
-        """Meals that win in the last stage."""
+        """Food that wins a game in the last stage."""
         return list(self.stages().values())[-1].target
 
 
 class Progress(NamedTuple):
-    """How far the learner is; scalars."""
+    """The course of the curriculum; scalars."""
 
-    stage: jax.Array  # int32, a place among `Curriculum.stages`
+    stage: jax.Array  # int32, an index into `Curriculum.stages`
     updates: jax.Array  # int32, made in this stage
-    games: jax.Array  # float32, against the opponent of the stage; the recent ones count most
-    won: jax.Array  # float32, of these
+    games: jax.Array  # float32, discounted number of games against the opponent of the stage
+    won: jax.Array  # float32, discounted number of these that were won
 
     @property
     def won_share(self) -> jax.Array:
@@ -103,7 +103,7 @@ def start() -> Progress:
 
 
 def params_at(curriculum: Curriculum, params: Params, stage: jax.Array | int) -> Params:
-    """The game as it is in a stage."""
+    """The parameters of the game in a stage."""
     stages = list(curriculum.stages().values())
     weights = jnp.asarray([weights_of(curriculum, each) for each in stages], jnp.float32)
     target = jnp.asarray([each.target for each in stages], jnp.int32)
@@ -111,12 +111,12 @@ def params_at(curriculum: Curriculum, params: Params, stage: jax.Array | int) ->
 
 
 def weights_of(curriculum: Curriculum, stage: Stage) -> tuple[Any, ...]:
-    """Of the opponents that are met in any stage."""
+    """The weights of `curriculum.opponents()` in a stage."""
     return tuple(getattr(stage.opponents, name) for name in curriculum.opponents())
 
 
 def is_frozen(curriculum: Curriculum, stage: jax.Array) -> jax.Array:
-    """Whether the rival stays as it is."""
+    """Whether the rival stays the same in this stage."""
     return jnp.asarray([name == "frozen" for name in curriculum.stages()])[stage]
 
 
@@ -149,7 +149,7 @@ def advance(
 
 
 def check(curriculum: Curriculum) -> None:
-    """Refuses, in one line, what cannot be played."""
+    """Raises ValueError, in one line, for a curriculum that cannot be played."""
     stages = curriculum.stages()
     if not stages:
         raise ValueError("no stage of the curriculum has a share above 0: give one to some")

@@ -1,4 +1,4 @@
-"""How good a trained snake is: the tournament summed up."""
+"""The evaluation of a trained snake: summaries of the tournament."""
 
 import time
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ ITSELF = "itself"
 def tournament(
     config: Config, learned: Sequence[PyTree], seeds: Sequence[int], keys: Sequence[jax.Array]
 ) -> settings.Evaluation:
-    """The games of each seed's network, summed up; `detail` is a list of `Games`."""
+    """Summaries of the games of each seed's network; `detail` is a list of `Games`."""
     started = time.perf_counter()
     play = arena.compile_games(config, learned[0])
     ready = time.perf_counter()
@@ -44,26 +44,26 @@ def tournament(
 
 
 def summarised(games: Games) -> dict[str, Any]:
-    """What `eval.json` holds of one seed: the score, and measures by opponent."""
+    """The row of one seed in `eval.json`: the score, and measures by opponent."""
     found = {label(name): measures(played) for name, played in games.items()}
     greedy = found["greedy"]
     return {"games": greedy["games"], SCORE: greedy["won"], "tournament": found}
 
 
 def measures(played: Episodes) -> dict[str, Any]:
-    """`scores.summaries` of the games against one opponent, and of those won from each side."""
+    """`scores.summaries` of the games against one opponent, and the share won from each side."""
     won = np.asarray(played.outcome["won"])  # [2, N / 2]
     sides = {f"won_{side}": scores.summary(won[i]) for i, side in enumerate(SIDES)}
     return {**scores.summaries(played), **sides}
 
 
 def label(name: str) -> str:
-    """What an opponent is called where results are shown."""
+    """The name of an opponent in results."""
     return ITSELF if name == RIVAL else name
 
 
 def table(content: dict[str, Any]) -> Table:
-    """Two lines for each seed and opponent, the second of 95 % intervals."""
+    """Two lines for each seed and opponent, the second with 95 % intervals."""
     title = "Games against each opponent, half of them from each side: per cent, and means"
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("seed and\nopponent")
@@ -78,7 +78,7 @@ def table(content: dict[str, Any]) -> Table:
 
 
 def cells(found: dict[str, Any]) -> list[str]:
-    """The numbers of one opponent."""
+    """The cells of one opponent."""
     percent = lambda name: f"{100 * found[name]['mean']:.1f}"
     deaths = sum(found[name]["mean"] for name in ("death_wall", "death_self", "death_other"))
     return [

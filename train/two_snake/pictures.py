@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from envs.snake.bitboard import Board
 from envs.two_snake import drawing
@@ -23,9 +22,9 @@ from train.two_snake.config import Config
 from train.two_snake.tournament import SIDES, Games, Sides
 
 FEW = 0.01
-"""Share of the games of a chunk up to which an opponent counts as not met."""
+"""Opponents met in at most this share of the games of a chunk are left out of its curve."""
 FILMED = ("greedy", "defensive")
-"""Scripts whose games are filmed."""
+"""Scripted opponents whose games are filmed."""
 COLOURS = {
     "static": "#999999",
     "random": "#56b4e9",
@@ -33,19 +32,19 @@ COLOURS = {
     "defensive": "#009e73",
     "rival": "#0072b2",
 }
-"""Of the opponents; told apart by the colour-blind, too."""
+"""Colours of the opponents, safe for the colour-blind."""
 
 
 def draw_curve(directory: Path, config: Config) -> Path:
     """Writes `learning_curve.png` into a run directory.
 
-    The share of the training games won, over steps: a line for each opponent, the mean over the
-    seeds. Dotted lines where a stage of the first seed begins; diamonds for the tournament at the
-    end, one of each seed.
+    The share of training games won over steps: a line for each opponent, the mean over seeds.
+    Dotted lines mark where the stages of the first seed begin; diamonds the tournament at the end,
+    one for each seed.
     """
     path = directory / "learning_curve.png"
     rows = records.read_metrics(directory)
-    figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
+    figure = pictures.titled((9, 4), f"Two snakes {config.env.rows}×{config.env.cols}")
     axes = figure.subplots()
     end = max((row["steps"] for row in rows), default=0)
     scale = pictures.dress(axes, "environment steps", pictures.STEPS, end)
@@ -62,19 +61,15 @@ def draw_curve(directory: Path, config: Config) -> Path:
         axes.text(steps / scale, 0.02, name, color=pictures.GREY, fontsize=8, rotation=90)
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("share of games won")
-    size = f"{config.env.rows}×{config.env.cols}"
-    figure.suptitle(f"Two snakes {size}", x=0.01, ha="left", weight="bold")
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        figure.legend(handles, labels, loc="outside lower left", ncols=len(handles), frameon=False)
+    pictures.legend_below(figure, axes.get_legend_handles_labels()[0])
     pictures.save(figure, path)
     return path
 
 
 def won_row(row: dict[str, Any], name: str) -> dict[str, Any]:
-    """A row of the record whose score `won` is the share of the games against one opponent.
+    """A row of the record whose score `won` is the share of games won against one opponent.
 
-    All games but a few of the stage before, which went on into this chunk.
+    None if there were only a `FEW` games, left over from the stage before.
     """
     finished = row["finished"]
     met, won = finished.get(f"met_{name}"), finished.get(f"won_{name}")
@@ -88,14 +83,14 @@ def stage_starts(rows: list[dict[str, Any]], names: list[str]) -> list[tuple[int
     for row in rows:
         if row["seed"] == rows[0]["seed"]:
             stage = round(row["agent"]["stage"])
-            if stage >= len(starts):  # several within one chunk share a line, and the last is named
+            if stage >= len(starts):  # several within a chunk share a line with the last one's name
                 starts += [(before, names[stage])] * (stage + 1 - len(starts))
             before = row["steps"]
     return sorted(dict(starts).items())
 
 
 def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
-    """Games won in the tournament, with their intervals; those against itself say nothing."""
+    """Marks the share won in the tournament, with intervals; without games against itself."""
     drawn = set(axes.get_legend_handles_labels()[1])
     for name in OPPONENTS:
         for i, row in enumerate(found["seeds"]):
@@ -109,9 +104,9 @@ def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
 def films(
     directory: Path, config: Config, learned: PyTree, key: jax.Array, games: Games
 ) -> list[Path]:
-    """Writes `against_NAME.gif`: of the games from the left side, the first that was won.
+    """Writes `against_NAME.gif`: the first game won from the left side, or else the first game.
 
-    `games` and `key` are those of `tournament.matches`. Without a win, the first game.
+    `games` and `key` are those of `tournament.matches`.
     """
     found = {name: jax.tree.map(lambda x: x[0], games[name]) for name in FILMED}  # [N / 2]
     which = {name: int(np.argmax(played.outcome["won"])) for name, played in found.items()}
@@ -129,9 +124,9 @@ def films(
 def replay(
     config: Config, learned: PyTree, longest: int
 ) -> Callable[[str, jax.Array, int, int], State]:
-    """`(opponent, key, which, length) -> positions`, NumPy `[length + 1, ...]`, of one game.
+    """`(opponent, key, which, length) -> states`, NumPy `[length + 1, ...]`, of one game.
 
-    It is a game of the tournament from the left side; none is longer than `longest` steps.
+    It is a game of the tournament from the left side, of up to `longest` steps.
     """
     env, agent = tournament.make_env(config), tournament.make_agent(config)
     sides, num_envs = Sides(learned, learned), tournament.games_a_side(config)
@@ -142,7 +137,7 @@ def replay(
 
     @jax.jit
     def move(params: Params, state: State, action: jax.Array) -> State:
-        chance, _ = env.chances(jax.random.key(0))  # only for where the next food would lie
+        chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
         return env.transition(chance, state, action, params)[0]
 
     def positions(opponent: str, key: jax.Array, which: int, length: int) -> State:

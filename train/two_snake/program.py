@@ -9,7 +9,7 @@ import tyro
 from rich.console import RenderableType
 
 from train.host import runs, scores
-from train.host.errors import UsageError
+from train.host.command import refuse_below_one
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
@@ -25,33 +25,31 @@ class Options:
     run: Annotated[str | None, tyro.conf.Positional] = None
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Policy instead: a name that `python -m train.policies list` tells, or a file."""
+    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     games: int = 1_000
     """Games of each seed against each opponent, rounded up to an even number."""
     key: int = 1
-    """Root of the random numbers; the end of a training uses another one."""
+    """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
-    """Draw actions from the policy instead of taking the best one."""
+    """Draw actions from the policy instead of acting greedily."""
 
 
 def evaluate(run: Run, options: Options) -> RenderableType:
-    """Plays, writes, and returns the table to print. Raises UsageError for what does not fit."""
-    if options.games < 1:
-        raise UsageError(f"--games is {options.games}; expected at least 1")
+    """Plays, writes `eval.json` and returns the table to print. Raises UsageError."""
+    refuse_below_one(options, "games")
     greedy = not options.sampled
     changes = {"evaluation_games": options.games, "evaluation_greedy": greedy}
     config = runs.with_evaluation(run.config, **changes)
-    keys = [jax.random.fold_in(jax.random.key(options.key), seed) for seed in run.seeds]
+    keys = scores.evaluation_keys(options.key, run.seeds)
     learned = [parameters(agent) for agent in run.agents]
     found = evaluation.tournament(config, learned, run.seeds, keys)
     extra = {"updates": run.updates, "key": options.key, "greedy": greedy}
-    run.directory.mkdir(parents=True, exist_ok=True)
     scores.write_evaluation(run.directory, found, **extra)
     return found.table
 
 
 def draw(run: Run, games: int, key: jax.Array, played: Evaluation | None = None) -> list[Path]:
-    """The curve of a run, and films of games against scripts, of as many that `key` leads to."""
+    """The curve of a run, and films chosen from `games` played with `key` against each script."""
     curve = pictures.draw_curve(run.directory, run.config)
     if not games:
         return [curve]
@@ -62,7 +60,7 @@ def draw(run: Run, games: int, key: jax.Array, played: Evaluation | None = None)
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
-    """Films of games against scripts, and a line on how many of each were won."""
+    """Films of games against scripts, and a line with the share won against each."""
     changes = {"evaluation_games": games, "evaluation_greedy": True}
     config, learned = runs.with_evaluation(run.config, **changes), parameters(run.agents[0])
     played = games_of(config, learned, key)
@@ -72,7 +70,7 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
 
 
 def games_of(config: Config, learned: dict, key: jax.Array) -> tournament.Games:
-    """Those against the scripts that are filmed."""
+    """The games against the scripts that are filmed."""
     play = tournament.compile_games(config, learned)
     sides = tournament.Sides(learned, learned)
     return tournament.matches(config, play, sides, key, pictures.FILMED)

@@ -1,8 +1,8 @@
 """The games of a tournament of two snakes: a trained player against every script and itself.
 
-Half of the games against each opponent begin on the left side, half on the right. The survivor of a
-death plays on until it has won or died too; who would have won by a rule under which the last
-standing snake wins at once is known from the same games, and told as well.
+In half of the games against each opponent the trained player starts on the left, in the other half
+on the right. After a death the survivor plays on until it wins or dies too. The same games also
+show who would have won if the first death decided the game; that is reported as well.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,17 +28,17 @@ Games = dict[str, Episodes]  # by the name of the opponent; NumPy [2 sides, N / 
 
 
 class Sides(NamedTuple):
-    """Who plays: the parameters of both networks."""
+    """The parameters of both players' networks."""
 
     own: PyTree
     other: PyTree
 
 
 class Arena(TwoSnake):
-    """The game with everybody as an opponent, the learner itself among them as the rival.
+    """The game with all opponents, including the learner itself as the rival.
 
-    `info["outcome"]` tells besides who has won if the first death decides: `first_won`,
-    `first_lost` and `first_draw`.
+    `info["outcome"]` also says who wins if the first death decides: `first_won`, `first_lost` and
+    `first_draw`.
     """
 
     def __init__(self, rows: int = 10, cols: int = 10, observation: str = "features"):
@@ -79,7 +79,7 @@ def matches(
     key: jax.Array,
     opponents: Sequence[str] = PLAYERS,
 ) -> Games:
-    """The games of `sides.own`, from both sides of the board; `sides.other` is the rival."""
+    """The games of `sides.own`, from both sides of the board; `sides.other` plays the rival."""
     games = {}
     for name in opponents:
         halves = [
@@ -91,7 +91,7 @@ def matches(
 
 
 def keys_of(key: jax.Array, opponent: str) -> jax.Array:
-    """`[2]`, one for the games from each side; `key` may be asked again."""
+    """`[2]`, a key for the games from each side; does not consume `key`."""
     keys = jax.random.split(jax.random.clone(key), (len(PLAYERS), len(SIDES)))
     return keys[PLAYERS.index(opponent)]
 
@@ -105,7 +105,7 @@ def make_env(config: Config) -> Arena:
 
 
 def params_of(config: Config, opponent: str, side: str) -> Params:
-    """The game against one opponent, the learner beginning on one side."""
+    """The game against one opponent, with the learner starting on one side."""
     return Params(
         max_steps_in_episode=config.env.max_steps_in_episode,
         target=config.curriculum.final_target,
@@ -116,7 +116,7 @@ def params_of(config: Config, opponent: str, side: str) -> Params:
 
 
 def make_agent(config: Config) -> Agent:
-    """Both players, whose state is `Sides`; there is nothing to learn."""
+    """An agent that plays both sides; its state is `Sides`, and it does not learn."""
     network, greedy = make_network(config), config.run.evaluation_greedy
 
     def move(params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""What a configuration of two snakes trains: PPO or self-play, in stages of opponents."""
+"""The training of a configuration of two snakes: PPO or self-play, in stages of opponents."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from train.two_snake.curriculum import Progress
 
 
 def make_training(config: Config) -> settings.Training:
-    """Raises ValueError, in one line, for what does not fit together."""
+    """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     env, params = make_env(config)
     loop = make_loop(env, params, make_agent(config), config.loop, make_curriculum(config, params))
@@ -34,7 +34,7 @@ def make_training(config: Config) -> settings.Training:
 
 
 def make_curriculum(config: Config, params: Params) -> Curriculum:
-    """Stages of opponents; the player joins the pool of its former selves as it enters one."""
+    """Stages of opponents; the player joins the pool when it enters a stage."""
     budget = total_updates(config)
 
     def advance(
@@ -53,7 +53,7 @@ def make_curriculum(config: Config, params: Params) -> Curriculum:
 
 
 def promoted(config: Config, player: AgentState, stage: jax.Array, is_new: jax.Array) -> AgentState:
-    """The player as it enters a stage: it joins the pool, which a stage may then freeze."""
+    """The player as it enters a stage: it joins the pool, which the stage may freeze."""
     if not isinstance(player, self_play.State):
         return player
     player = jax.lax.cond(is_new, self_play.snapshot, lambda player: player, player)
@@ -61,5 +61,5 @@ def promoted(config: Config, player: AgentState, stage: jax.Array, is_new: jax.A
 
 
 def parameters(player: AgentState) -> Any:
-    """Of the network that has learned, from the state of PPO or of self-play around it."""
+    """The parameters of the learner's network, from the state of PPO or of self-play."""
     return (player.learner if isinstance(player, self_play.State) else player).params

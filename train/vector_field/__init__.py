@@ -1,1 +1,1 @@
-"""Vector fields learned online, by stimulation: `python -m train.vector_field`."""
+"""Vector fields learned online, by experiment design: `python -m train.vector_field`."""

@@ -1,10 +1,11 @@
-"""What a run of `train.vector_field` is told: worlds, learner, policies, budget; presets."""
+"""The configuration of `train.vector_field`: worlds, learner, policies, budget; presets."""
 
 import math
 import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from envs.base import check_name
 from envs.vector_field import VectorField
 from envs.vector_field.env import DIMS, FIELDS
 from jaxrl import checks
@@ -21,35 +22,35 @@ from train.vector_field.learners import Learner
 
 @dataclass(frozen=True)
 class World:
-    """What is experimented on, one world for each field."""
+    """The systems to experiment on, one world for each field."""
 
     fields: tuple[str, ...] = ("limit_cycle",)
     """limit_cycle, double_limit_cycle, multi_attractor, duffing, van_der_pol or snowman."""
     observation: Literal["identity", "linear", "loglinear", "mlp"] = "linear"
-    """What is seen of the latent state; identity with noise none: the state itself."""
+    """How the latent state is observed; identity with noise none: the state itself."""
     noise: Literal["gaussian", "poisson", "none"] = "gaussian"
-    """Of each channel; poisson counts events and needs the observation loglinear."""
+    """Noise of each channel; poisson counts events and needs the observation loglinear."""
     channels: int = 20
-    """Channels observed; 2 for identity."""
+    """Number of observed channels; 2 for identity."""
     encoder: Literal["identity", "linear", "mlp"] = "identity"
     """How an input moves the latent state."""
     num_inputs: int = 2
-    """Components of an input."""
+    """Number of components of an input."""
     authority: float = 1.0
     """Largest input, in units of the mean speed of the field within ±2."""
     dt: float = 0.1
-    """Time of a step."""
+    """Time step."""
     process_noise: float = 0.01
-    """Variance that chance adds to each latent component, per unit of time."""
+    """Variance of the process noise of each latent component, per unit of time."""
     observation_noise: float = 0.01
-    """Variance of each channel, where noise is gaussian."""
+    """Variance of each channel, with gaussian noise."""
     bin_width: float = 1.0
-    """Time in which events are counted, where noise is poisson."""
+    """Time in which events are counted, with poisson noise."""
 
 
 @dataclass(frozen=True)
 class Budget(settings.Config):
-    """How long, how often and where. Steps are steps of every experiment."""
+    """How long, how often and where. Steps are samples of each experiment."""
 
     num_seeds: int = 10
     """Independent repetitions side by side, with the seeds seed, seed + 1, …"""
@@ -61,22 +62,22 @@ class Budget(settings.Config):
 
 @dataclass(frozen=True)
 class Model:
-    """The parts of a sequence VAE; its decoder is of the kind that the world has."""
+    """The parts of a sequence VAE; its decoder is of the same kind as the world's."""
 
     recognition: Literal["gru", "mlp"] = "gru"
-    """The filter: one that remembers, or one that sees the present alone."""
+    """The filter: recurrent, or of the current observation alone."""
     hidden: int = 16
     """Width of the filter."""
     field: Literal["rbf", "mlp", "linear"] = "rbf"
-    """The dynamics: Gaussian bumps on a grid, a small network, or a matrix."""
+    """The dynamics: radial basis functions on a grid, a small network, or a matrix."""
     grid: rbf.Grid = rbf.Grid(per_axis=15, half_width=4.0)
-    """Where the bumps are, in units of the learned latent state."""
+    """Grid of the radial basis functions, in units of the learned latent state."""
     effect: Literal["identity", "linear", "mlp"] = "linear"
     """How inputs move the learned latent state."""
     members: int = 1
-    """Fields learned side by side, for the policy disagreement."""
+    """Size of the ensemble of fields, for the policy disagreement."""
     y_scale: float = 1.0
-    """The filter divides observations by it."""
+    """Observations are divided by it before the filter."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +85,16 @@ class Config:
     """Learns vector fields online from stimulated experiments, one for each field and policy."""
 
     policies: tuple[str, ...] = ("d_optimal", "myopic", "bang50", "hold20", "random", "off")
-    """off, random, hold20 and bang50 (random inputs, or ones at the box's edge, held for so many
-    steps), myopic, d_optimal, a_optimal, disagreement. The first is the one that is scored."""
+    """off, random, hold20 and bang50 (random inputs, or inputs at their bounds, held for so many
+    steps), myopic, d_optimal, a_optimal, disagreement. The first one gives the score of the run."""
     env: World = World()
     learner: Literal["bayesian", "family", "sequence_vae"] = "bayesian"
-    """bayesian: exact posterior of the field, given how it is observed; family: the same, but only
-    two parameters of the field are unknown; sequence_vae: a model that learns how it is observed,
-    too."""
+    """bayesian: posterior of the field, with a known observation model; family: the same with only
+    two unknown parameters of the field; sequence_vae: a model that also learns how the state is
+    observed."""
     noise_is_known: bool = True
-    """bayesian: whether env.process_noise is known; if not, bayesian.process_noise is a guess."""
+    """bayesian: whether env.process_noise is known; if not, bayesian.process_noise is the prior
+    guess."""
     bayesian: field_learner.Config = field(
         default_factory=lambda: field_learner.Config(
             belief="filtered", process_noise=0.03, noise_strength=4.0
@@ -103,11 +105,11 @@ class Config:
     box: float = 2.0
     """The field is scored within ± this, at 25 × 25 points."""
     data: str = ""
-    """An npz file with y and u: the sequence VAE learns from it, and nothing is stimulated."""
+    """An npz file with y and u: the sequence VAE learns from these data, without experiments."""
     batch_size: int = 16
-    """data: windows in a gradient step."""
+    """With data: windows in a gradient step."""
     validation_share: float = 0.2
-    """data: the last part of it, kept apart to score what was learned."""
+    """With data: the share at the end that is held out to score forecasts."""
     run: Budget = field(default_factory=Budget)
 
 
@@ -136,13 +138,12 @@ PRESETS = {
 
 
 def check(config: Config) -> None:
-    """Refuses, in one line, what would only show after compilation."""
+    """Raises ValueError, in one line, for errors that would only show after compilation."""
     if config.learner != "sequence_vae" and config.bayesian.grid.dims != DIMS:
         dims = config.bayesian.grid.dims
-        raise ValueError(f"bayesian.grid.dims is {dims}, expected {DIMS}, those of the state")
+        raise ValueError(f"bayesian.grid.dims is {dims}, expected {DIMS}, as the state has")
     for name in config.env.fields:
-        if name not in FIELDS:
-            raise ValueError(f"field {name!r} is unknown; expected some of {', '.join(FIELDS)}")
+        check_name("field", name, FIELDS)
     for what, names in (("fields", config.env.fields), ("policies", config.policies)):
         if not names or len(set(names)) < len(names):
             raise ValueError(
@@ -173,7 +174,7 @@ def check(config: Config) -> None:
 
 
 def policy(config: Config, name: str) -> stimulation.Config:
-    """The policy of a name such as `random`, `hold20`, `bang50`, `myopic` or `d_optimal`."""
+    """The policy named `random`, `hold20`, `bang50`, `myopic`, `d_optimal` or the like."""
     ours = (config.vae if config.learner == "sequence_vae" else config.bayesian).policy
     if name == "off":
         return replace(ours, kind="hold", strength=0.0)
@@ -193,7 +194,7 @@ def policy(config: Config, name: str) -> stimulation.Config:
 
 
 def make_env(config: Config) -> VectorField:
-    """One environment for all fields; its parameters choose among them."""
+    """One environment for all fields; its parameters select one."""
     world = config.env
     return VectorField(
         world.fields,
@@ -206,7 +207,7 @@ def make_env(config: Config) -> VectorField:
 
 
 def make_learner(config: Config) -> Learner:
-    """The learner, with what it knows of the world."""
+    """The learner, with the known parts of the world."""
     env = make_env(config)
     if config.learner == "sequence_vae":
         return learners.latent(env, config.vae, make_model(config))
@@ -220,7 +221,7 @@ def make_learner(config: Config) -> Learner:
 
 
 def make_model(config: Config) -> SequenceVAE:
-    """The sequence VAE; raises ValueError for parts that do not fit together."""
+    """The sequence VAE. Raises ValueError for parts that do not fit together."""
     model, world = config.model, config.env
     d, counts = model.grid.dims, world.noise == "poisson"
     layers = (model.hidden,)

@@ -26,9 +26,9 @@ MEASURES |= {"coverage": "share of reach visited"}
 
 
 def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
-    """Draws a column for each field: its errors and what was visited, against samples.
+    """Draws a column for each field: its errors and the share of cells visited, against samples.
 
-    A colour for each policy: the mean over the seeds and, from three on, its 95 % interval.
+    A colour for each policy: the mean over seeds and, from three on, its 95 % interval.
     """
     counts = Counter(row["steps"] for row in rows)
     whole = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
@@ -55,11 +55,11 @@ def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
 
 
 def forecasts(path: str | Path, evaluation: dict[str, Any]) -> None:
-    """Draws R² of forecasts against steps ahead, from what `eval.json` holds; colours as `errors`.
+    """Draws R² of forecasts against steps ahead, from `eval.json`; colours as in `errors`.
 
-    A column for each field; above while the state is stimulated, below while it is not. Intervals
-    are those of the fall since step 0: where a forecast starts, no policy decides but how well the
-    state of that seed's world can be seen.
+    A column for each field; above with stimulation, below without. Intervals are those of the fall
+    since step 0, as R² at step 0 depends on how well the state of a seed's world can be observed
+    and not on the policy.
     """
     seeds, policies, fields = (evaluation[name] for name in ("seeds", "policies", "fields"))
     shown = {"r2": "R², stimulated", "r2_free": "R², left alone"}
@@ -91,7 +91,7 @@ def _draw(
     margins: Sequence[np.ndarray],
     policies: Sequence[str],
 ) -> None:
-    """A mean with its margin for each policy, `[P, len(x)]`; the first one on top."""
+    """Draws a mean with its margin for each policy, `[P, len(x)]`; the first one on top."""
     for i, (name, mean, margin) in enumerate(zip(policies, means, margins, strict=True)):
         style = {"color": COLOURS[i % len(COLOURS)], "zorder": 3 - i / len(policies)}
         dashes = ("-", "--", ":")[i // len(COLOURS) % 3]
@@ -112,8 +112,7 @@ def _panels(rows: int, fields: Sequence[str], title: str) -> tuple[Figure, np.nd
     """A grid of axes, a column for each field, that share the y axis of their row."""
     size = (max(3.6 * len(fields) + 0.6, 6.4), 2.5 * rows + 0.9)
     layout = ConstrainedLayoutEngine(wspace=0.04)  # room for the last number of an axis
-    figure = Figure(figsize=size, dpi=150, layout=layout)
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", size=11, parse_math=False)
+    figure = pictures.titled(size, title, layout, size=11)
     grid = figure.subplots(rows, len(fields), squeeze=False, sharey="row")
     for axes, name in zip(grid[0], fields, strict=True):
         axes.set_title(name.replace("_", " "), loc="left", size=11)
@@ -127,7 +126,7 @@ def _means(seeds: int, of_what: str = "") -> str:
 
 
 def _legend(figure: Figure, axes: Axes) -> None:
-    """Below, where no curve runs into it."""
-    handles, labels = axes.get_legend_handles_labels()
-    columns = min(len(labels), max(3, int(figure.get_figwidth() // 1.3)))
-    figure.legend(handles, labels, loc="outside lower left", ncols=columns, frameon=False)
+    """Below, in as many columns as fit."""
+    handles = axes.get_legend_handles_labels()[0]
+    columns = min(len(handles), max(3, int(figure.get_figwidth() // 1.3)))
+    pictures.legend_below(figure, handles, columns)

@@ -1,7 +1,8 @@
-"""Many online experiments in one program: every policy on every field, from the same beginnings.
+"""Many online experiments in one program: every policy on every field.
 
-Policies that differ by numbers alone (how long a random input is held) share one compiled body; the
-others have one each. Within a seed all policies see the same world, start and chance.
+Policies that differ only in numbers, such as how long a random input is held, share one compiled
+body; the others have one each. Within a seed all policies have the same world, initial state and
+random numbers.
 
 Axes: F fields, P policies of a group, G points of the grid along each axis, d latent dimensions.
 """
@@ -23,19 +24,17 @@ from jaxrl.types import PyTree
 from train.vector_field.learners import Learner
 
 POINTS = 25
-"""G, points of the grid on which a field is scored, along each axis."""
+"""G, points along each axis of the grid on which a field is scored."""
 TRAIL = 1_000
-"""Newest latent states that are kept for pictures."""
+"""Number of newest latent states that are kept for pictures."""
 ATTEMPTS, ATTEMPT_STEPS, GOAL_STEPS = 128, 1_000, 100
-"""How the reachable cells are found out; see `reachable`."""
-
-
+"""How the reachable cells are estimated; see `reachable`."""
 NUMBERS = ("hold_steps", "at_edge", "strength")
-"""What policies may differ in and yet share one compiled body."""
+"""Fields in which policies may differ and still share one compiled body."""
 
 
 class Group(NamedTuple):
-    """Policies that one compiled body serves."""
+    """Policies that share one compiled body."""
 
     policies: tuple[str, ...]
     base: stimulation.Config
@@ -43,15 +42,15 @@ class Group(NamedTuple):
 
 
 class Experiment(NamedTuple):
-    """One online experiment on its way."""
+    """One online experiment in progress."""
 
-    train: TrainState  # of the loop with one environment; its agent is kept apart
-    trail: jax.Array  # [TRAIL, d] newest latent states, the last one newest
+    train: TrainState  # of the loop with one environment; its agent is held elsewhere
+    trail: jax.Array  # [TRAIL, d] newest latent states, the newest last
     visited: jax.Array  # [G, G] bool
 
 
 def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
-    """Policies by what is compiled for them; all that only hold random inputs come together."""
+    """Groups policies that share one compiled body: all that only hold random inputs."""
     held = tuple(name for name, policy in policies.items() if policy.kind == "hold")
     together = [held, *[(name,) for name in policies if name not in held]]
     return [
@@ -66,7 +65,7 @@ def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
 
 
 def grid_points(box: float) -> jax.Array:
-    """`[G, G, 2]`: the points within ± `box` at which a field is scored, by first coordinate."""
+    """`[G, G, 2]`: the points within ± `box` at which a field is scored; axis 0 is coordinate 0."""
     axis = jnp.linspace(-box, box, POINTS)
     return jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1)
 
@@ -80,11 +79,11 @@ def cells(z: jax.Array, box: float) -> jax.Array:
 
 
 def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> jax.Array:
-    """`[G, G]` bool: the cells that a controller which knows the field comes to.
+    """`[G, G]` bool: the cells that a controller with knowledge of the field visits.
 
-    It heads for a random goal in the box, another one every `GOAL_STEPS` steps, as straight as the
-    largest input allows, in `ATTEMPTS` attempts of `ATTEMPT_STEPS` steps. In half of them it pushes
-    in random directions instead: where the state swings, the straight way is not the farthest.
+    It steers towards a random goal in the box, a new one every `GOAL_STEPS` steps, as directly as
+    the largest input allows, in `ATTEMPTS` attempts of `ATTEMPT_STEPS` steps. In half of them it
+    pushes in random directions instead: an oscillating state can be driven farther that way.
     """
 
     def towards(goal: jax.Array, z: jax.Array, pushes: jax.Array) -> jax.Array:
@@ -116,17 +115,17 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
 
 
 class Laboratory(NamedTuple):
-    """What runs the experiments of one seed; `[F]` and `[P, F]` are leading axes of its trees."""
+    """Runs the experiments of one seed; its trees have leading axes `[F]` or `[P, F]`."""
 
     init: Callable[[jax.Array], tuple[PyTree, PyTree]]
     """`key -> (agents, rest)`, dicts by the first policy of each group, and the reachable cells."""
     advance: Callable[[PyTree, PyTree], tuple[PyTree, PyTree, dict[str, jax.Array]]]
-    """A stretch of samples: `(agents, rest) -> (agents, rest, scores)`, each score `[F, policies]`
-    in the order of the policies."""
+    """`(agents, rest) -> (agents, rest, scores)` after `Setting.samples` steps; each score is
+    `[F, policies]`, in the order of the policies."""
 
 
 class Setting(NamedTuple):
-    """What all experiments of a laboratory have in common."""
+    """What all experiments of a laboratory share."""
 
     env: VectorField
     worlds: Callable[[jax.Array], Params]  # key -> parameters of the environment, [F, ...]
@@ -134,7 +133,7 @@ class Setting(NamedTuple):
     policies: tuple[str, ...]
     groups: list[Group]
     box: float  # the field is scored within ± this
-    samples: int  # of a stretch
+    samples: int  # steps of one `Laboratory.advance`
 
 
 def make(
@@ -172,7 +171,7 @@ def advance_all(
     agents, experiments, found = dict(agents), dict(experiments), {}
     for group in setting.groups:
         name = group.policies[0]
-        run = for_all(setting, stretch, group, True, True, False)
+        run = for_all(setting, advance, group, True, True, False)
         agents[name], experiments[name], scored = run(
             group.numbers, agents[name], experiments[name], within
         )
@@ -186,9 +185,9 @@ def advance_all(
 def for_all(setting: Setting, body: Callable, group: Group, *by_policy: bool) -> Callable:
     """`body` for all policies of a group on all fields: `(numbers, ...)` -> `[P, F]`.
 
-    `by_policy` says of each further argument whether it is `[P, F, ...]`, or the same for all
-    policies, `[F, ...]`. Both axes are one to `vmap`, as jaxlib has fast matrix products only for
-    arrays of few axes (see `compiled.compiler_options`).
+    `by_policy` says for each further argument whether it is `[P, F, ...]`, or `[F, ...]`, the same
+    for all policies. Both axes are flattened into one for `vmap`, as jaxlib has fast matrix
+    products only for arrays of few axes (see `compiled.compiler_options`).
     """
     size = len(group.policies), len(setting.env.fields)
     apart = lambda x: x.reshape(*size, *x.shape[1:])
@@ -207,7 +206,7 @@ def for_all(setting: Setting, body: Callable, group: Group, *by_policy: bool) ->
 
 
 def loop_of(setting: Setting, policy: stimulation.Config, params: Params) -> loop.Loop:
-    """One environment and one learner, a step at a time."""
+    """A loop of one environment and one learner, with an update after each step."""
     agent = setting.learner.make(policy, params)
     return loop.make_loop(setting.env, params, agent, loop.Config(1, 1))
 
@@ -215,14 +214,14 @@ def loop_of(setting: Setting, policy: stimulation.Config, params: Params) -> loo
 def begin(
     setting: Setting, base: stimulation.Config, numbers: dict, params: Params, key: jax.Array
 ) -> tuple[PyTree, Experiment]:
-    """One experiment, its agent apart."""
+    """`(agent, experiment)` before the first step."""
     state = loop_of(setting, replace(base, **numbers), params).init(key)
     trail = jnp.broadcast_to(state.env.z, (TRAIL, 2))
     visited = jnp.zeros((POINTS, POINTS), bool)
     return state.agent, Experiment(state._replace(agent=()), trail, visited)
 
 
-def stretch(
+def advance(
     setting: Setting,
     base: stimulation.Config,
     numbers: dict,
@@ -230,7 +229,7 @@ def stretch(
     experiment: Experiment,
     within: jax.Array,
 ) -> tuple[PyTree, Experiment, dict[str, jax.Array]]:
-    """`samples` steps of one experiment, and how good its learner is then."""
+    """`samples` steps of one experiment, and the scores of its learner after them."""
     world = setting.learner.world(agent)
     update = loop_of(setting, replace(base, **numbers), world).update
 
@@ -250,7 +249,7 @@ def stretch(
 def scores(
     setting: Setting, agent: PyTree, visited: jax.Array, within: jax.Array
 ) -> dict[str, jax.Array]:
-    """Of one learner; `visited` and `within`, what can be reached, are bool `[G, G]`."""
+    """The scores of one learner; `visited` and `within` (reachable cells) are bool `[G, G]`."""
     points = grid_points(setting.box)
     true = setting.env.velocity(points, setting.learner.world(agent))
     learned = setting.learner.velocity(agent, points)
@@ -263,6 +262,6 @@ def scores(
 
 
 def relative_error(learned: jax.Array, true: jax.Array, where: jax.Array) -> jax.Array:
-    """√(Σ|learned - true|² / Σ|true|²) over the points `where` `[G, G]`; 1: nothing is known."""
+    """√(Σ|learned - true|² / Σ|true|²) over the points `where` `[G, G]`; a field of 0 has 1."""
     missed = jnp.sum(jnp.sum((learned - true) ** 2, axis=-1) * where)
     return jnp.sqrt(missed / jnp.sum(jnp.sum(true**2, axis=-1) * where))

@@ -1,4 +1,4 @@
-"""A film of one experiment: how the learned field comes to look like the true one.
+"""A film of one experiment: how the learned field approaches the true one.
 
 Axes: M streamlines, L points of each, T newest states, N moments.
 """
@@ -31,18 +31,18 @@ from train.vector_field.config import Config, make_env, make_learner
 from train.vector_field.maps import SPEEDS
 
 FRAMES = 41
-"""At most, with the beginning."""
+"""Largest number of frames, including the initial state."""
 ACROSS, POINTS, LENGTH = 17, 13, 1.7
-"""Streamlines along each axis; L; how far one of mean speed gets, in gaps between beginnings."""
+"""Streamlines along each axis; L; length of one at mean speed, in spacings of their starts."""
 TAIL = 150
 """T."""
 SHOWN, LAST = 0.15, 2.5
-"""Seconds that a frame is shown."""
+"""Seconds that a frame is shown; the same for the last frame."""
 EDGES = {"left": 0.03, "right": 0.97, "bottom": 0.03, "top": 0.86, "wspace": 0.06}
 
 
 class Moment(NamedTuple):
-    """What a frame shows."""
+    """The content of a frame."""
 
     samples: int
     error: float
@@ -55,14 +55,14 @@ def film(
 ) -> Path:
     """Writes `learning.gif` into a run directory: the first field, first policy and first seed.
 
-    The experiment is made again up to `updates`, as `make_training` makes it. The other policies
-    and fields of a run leave it untouched, as none shares chance with it.
+    Repeats the experiment up to `updates`, with the training of `make_training`. It does not depend
+    on the other policies and fields of the run, whose random numbers are independent of its own.
     """
     name, field = config.policies[0], config.env.fields[0]
     config = replace(config, policies=(name,), env=replace(config.env, fields=(field,)))
     path = directory / "learning.gif"
     with Display("film") as display:
-        true, moments = remade(config, make_training(config), updates, display)
+        true, moments = repeated(config, make_training(config), updates, display)
         display.end()
         display.say(f"film: drawing {len(moments)} frames")
         title = f"{field.replace('_', ' ')}, {name}, seed {config.run.seed}"
@@ -70,13 +70,13 @@ def film(
     return path
 
 
-def remade(
+def repeated(
     config: Config, training: Training, updates: int, display: Display
 ) -> tuple[np.ndarray, list[Moment]]:
     """`(streamlines of the true field [M, L, 2], moments)` of a run of one field and one policy."""
     (name,) = config.policies
     stride = -(-updates // (FRAMES - 1)) or 1
-    display.say(f"film: compiling the experiment of seed {config.run.seed} again")
+    display.say(f"film: compiling the experiment of seed {config.run.seed}")
     state = jax.jit(training.init)(compiled.keys_of(config.run.seed)[0])
     look = jax.jit(partial(streamlines_of, config))
     update = jax.jit(training.update).lower(state).compile()
@@ -88,7 +88,7 @@ def remade(
         return Moment(samples, float(error), np.asarray(lines), np.asarray(trail))
 
     moments = [moment(0)]
-    display.begin(0.0)
+    display.begin(0.0, training.unit)
     began = time.perf_counter()
     for done in range(1, updates + 1):
         state, _ = update(state)
@@ -124,7 +124,7 @@ def streamlines(
 ) -> jax.Array:
     """`[M, L, 2]`: from `begin` `[M, 2]` along `velocity`, in steps of `pace` times √speed.
 
-    So slow ones can be seen beside fast ones, and lengths still tell them apart.
+    So slow streamlines stay visible beside fast ones, while their lengths still differ.
     """
 
     def ahead(z: jax.Array) -> jax.Array:
@@ -139,16 +139,15 @@ def streamlines(
 
 
 def write(path: Path, true: np.ndarray, moments: Sequence[Moment], box: float, title: str) -> None:
-    """Writes the GIF; colours mean the same on both sides."""
+    """Writes the GIF; both sides have the same colour scale."""
     longest = float(lengths(true).max())
     table = colour_table()
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(table.tobytes())
+    quantized = gif.quantizer(table)
 
     def frames() -> Iterator[tuple[np.ndarray, float]]:
         for i, moment in enumerate(moments):
             frame = image(true, moment, box, longest, title)
-            plain = np.array(frame.quantize(palette=palette, dither=Image.Dither.NONE))
+            plain = np.array(quantized(frame))
             plain[(np.asarray(frame) == 255).all(axis=-1)] = len(table) - 1  # not nearly white
             yield plain, LAST if i == len(moments) - 1 else SHOWN
 
@@ -156,7 +155,7 @@ def write(path: Path, true: np.ndarray, moments: Sequence[Moment], box: float, t
 
 
 def colour_table() -> np.ndarray:
-    """`[252, 3]` uint8, white last: what frames are made of, each in some shades towards white."""
+    """`[252, 3]` uint8: the colours of the frames in shades towards white, and white last."""
     kinds = (
         (SPEEDS(np.linspace(0, 1, 44))[:, :3], 4),
         ([to_rgb(VERMILLION)], 45),
@@ -172,7 +171,7 @@ def colour_table() -> np.ndarray:
 
 
 def image(true: np.ndarray, moment: Moment, box: float, longest: float, title: str) -> Image.Image:
-    """A frame: the true field, the learned one, and the state's newest way over both."""
+    """A frame: the true and the learned field, each with the newest path of the state."""
     figure = Figure(figsize=(8.4, 4.75), dpi=100)
     figure.text(0.03, 0.94, title, weight="bold", size=12)
     left, right = figure.subplots(1, 2, gridspec_kw=EDGES)
@@ -189,12 +188,12 @@ def image(true: np.ndarray, moment: Moment, box: float, longest: float, title: s
 
 
 def lengths(lines: np.ndarray) -> np.ndarray:
-    """`[M, L - 1]`, those of the pieces of `lines` `[M, L, 2]`; in proportion to √speed."""
+    """`[M, L - 1]`: lengths of the segments of `lines` `[M, L, 2]`, proportional to √speed."""
     return np.linalg.norm(np.diff(lines, axis=1), axis=-1)
 
 
 def draw_streamlines(axes: Axes, lines: np.ndarray, longest: float) -> None:
-    """They grow thicker the way they go, and longer with the speed, as their colour says, too."""
+    """Draws streamlines that get thicker along their direction, coloured by speed."""
     pieces = np.stack([lines[:, :-1], lines[:, 1:]], axis=2).reshape(-1, 2, 2)
     widths = np.tile(np.linspace(0.3, 2.8, POINTS - 1), len(lines))
     style = {"cmap": SPEEDS, "norm": Normalize(0, longest), "capstyle": "round"}
@@ -204,7 +203,7 @@ def draw_streamlines(axes: Axes, lines: np.ndarray, longest: float) -> None:
 
 
 def draw_trail(axes: Axes, trail: np.ndarray) -> None:
-    """Fades towards what is long past; a dot is where the state is now."""
+    """Draws the path of the state, fading into the past; a dot marks the current state."""
     pieces = np.stack([trail[:-1], trail[1:]], axis=1)
     strength = np.linspace(0, 0.9, len(pieces))[:, None]
     colours = np.hstack([np.tile(to_rgb(VERMILLION), (len(pieces), 1)), strength])

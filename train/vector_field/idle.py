@@ -1,4 +1,4 @@
-"""Flags of `python -m train.vector_field` that have no effect beside the others."""
+"""Flags of `python -m train.vector_field` that have no effect in combination with others."""
 
 from train.host.config import names_below
 from train.vector_field.config import Config, policy
@@ -9,7 +9,7 @@ def idle(config: Config) -> dict[str, str]:
     if config.data:
         names = names_below(config.bayesian, "bayesian")
         names += names_below(config.vae.policy, "vae.policy")
-        why = "--data fits a sequence VAE and stimulates nothing"
+        why = "--data fits a sequence VAE without experiments"
         return dict.fromkeys((*names, "policies", "noise_is_known", "box"), why)
     found = dict.fromkeys(("batch_size", "validation_share"), "it needs --data")
     if config.learner == "sequence_vae":
@@ -22,7 +22,7 @@ def idle(config: Config) -> dict[str, str]:
         found |= idle_in_policy(config, "bayesian.policy.")
         if config.noise_is_known:
             names = ("bayesian.process_noise", "bayesian.noise_strength")
-            found |= dict.fromkeys(names, "noise_is_known")
+            found |= dict.fromkeys(names, "noise_is_known is set")
         if config.learner == "family":
             names = names_below(config.bayesian.grid, "bayesian.grid")
             found |= dict.fromkeys(names, "a family of fields has no grid")
@@ -36,16 +36,16 @@ def idle(config: Config) -> dict[str, str]:
 
 
 def idle_in_policy(config: Config, where: str) -> dict[str, str]:
-    """The same, of the settings that all policies share."""
+    """The same for the settings that all policies share."""
     kinds = {policy(config, name).kind for name in config.policies}
     names = ("kind", "hold_steps", "at_edge", "strength", "objective")
-    found = {f"{where}{name}": "policies say it" for name in names}
+    found = {f"{where}{name}": "--policies sets it" for name in names}
     if "myopic" not in kinds:
         found[f"{where}lookahead"] = "no policy is myopic"
     if not kinds & {"myopic", "planned"}:
-        found[f"{where}action_cost"] = "no policy is myopic or plans"
+        found[f"{where}action_cost"] = "no policy is myopic or planned"
     if "planned" not in kinds:
         names = ("propagate", "every", "replan_steps")
         planner = names_below(config.bayesian.policy.planner, "planner")
-        found |= {f"{where}{name}": "no policy plans" for name in (*names, *planner)}
+        found |= {f"{where}{name}": "no policy is planned" for name in (*names, *planner)}
     return found

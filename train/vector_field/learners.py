@@ -1,4 +1,4 @@
-"""What the host asks of a learner of fields, whichever it is: Bayesian, or a sequence VAE."""
+"""One interface for the learners of vector fields: Bayesian or sequence VAE."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ from jaxrl.types import Agent, AgentState
 
 
 class Learner(NamedTuple):
-    """Functions of what an agent has learned; states are the true ones, as far as it can tell.
+    """Functions of an agent's state; latent states are in the coordinates of the true ones.
 
     Axes: d latent dimensions, n channels, m inputs, T steps, K steps ahead.
     """
@@ -30,14 +30,14 @@ class Learner(NamedTuple):
     make: Callable[[stimulation.Config, Params], Agent]
     """`(policy, world) -> agent`."""
     world: Callable[[AgentState], Params]
-    """The world that an agent lives in."""
+    """The parameters of the world of an agent."""
     velocity: Callable[[AgentState, jax.Array], jax.Array]
     """The learned field `[..., d]` at `z` `[..., d]`."""
     uncertainty: Callable[[AgentState, jax.Array], jax.Array]
     """Variance of a component of the learned field at `z` `[d]`."""
     forecast: Callable[[AgentState, jax.Array, jax.Array, int], jax.Array]
-    """`(agent, obs [T, n], actions [T, m], K) -> [T, K + 1, n]`: after each step, what is expected
-    to be observed at once (k = 0) and up to K steps later, given the actions, 0 beyond the last."""
+    """`(agent, obs [T, n], actions [T, m], K) -> [T, K + 1, n]`: after each step, the expected
+    observations now (k = 0) and up to K steps ahead, given the actions, and 0 after the last."""
 
 
 FAMILIES = {
@@ -47,13 +47,13 @@ FAMILIES = {
     "van_der_pol": ("damping", "stiffness"),
     "snowman": ("radius", "spin"),
 }
-"""The two parameters of each field that a family leaves unknown."""
+"""The two unknown parameters of each field in its family."""
 FIRST_GUESS = 0.5
-"""Of each of them; no field has it."""
+"""Initial estimate of each of them; no field has this value."""
 
 
 def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -> Learner:
-    """Gaussian posterior, the decoder known; and all but two parameters of the field `family`."""
+    """Gaussian posterior with a known decoder; with `family`, of two parameters of that field."""
     world = field_learner.World(env.effect, env.emission)
     if family:
         member = lambda z, e: FIELDS[family](z, **dict(zip(FAMILIES[family], e, strict=True)))
@@ -74,29 +74,30 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
 
 
 def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) -> Learner:
-    """A sequence VAE, all of it learned; its latent states are turned to the true ones for scores.
+    """A sequence VAE; scores align its latent states with the true ones by an affine map.
 
-    As far as its decoder's C and b tell how: both decoders must be linear, or both log-linear.
+    The map comes from the matrices C and offsets b of both decoders, which must both be linear or
+    both log-linear.
     """
 
     def make(policy: stimulation.Config, params: Params) -> Agent:
         known = known_of(params, env.num_inputs)
         return sequence_vae.make(replace(config, policy=policy), model, known)
 
-    def turned(agent: sequence_vae.State) -> tuple[jax.Array, jax.Array]:
+    def alignment(agent: sequence_vae.State) -> tuple[jax.Array, jax.Array]:
         ours, true = agent.params["decoder"], agent.known.numbers.emission[0]
         return affine_alignment(ours["matrix"], ours["offset"], true.weight, true.bias)
 
     def velocity(agent: sequence_vae.State, z: jax.Array) -> jax.Array:
-        return aligned_velocity(partial(model.velocity, agent.params), *turned(agent))(z)
+        return aligned_velocity(partial(model.velocity, agent.params), *alignment(agent))(z)
 
     def uncertainty(agent: sequence_vae.State, z: jax.Array) -> jax.Array:
-        turn, shift = turned(agent)
-        there = jnp.matmul(turn, z) + shift
+        matrix, offset = alignment(agent)
+        aligned = jnp.matmul(matrix, z) + offset
         variance = latent_information.uncertainty(
-            model, agent.params, agent.known, agent.information, there, config.noise
+            model, agent.params, agent.known, agent.information, aligned, config.noise
         )
-        return variance * jnp.sum(linalg.inverse(turn) ** 2) / len(z)
+        return variance * jnp.sum(linalg.inverse(matrix) ** 2) / len(z)
 
     return Learner(
         make=make,
@@ -110,6 +111,6 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
 
 
 def known_of(params: Params, num_inputs: int) -> Known:
-    """What a learner is told of a world."""
+    """What a learner knows of a world in advance."""
     bound = jnp.broadcast_to(params.action_bound, (num_inputs,))
     return Known(jnp.asarray(params.dt), -bound, bound, params, jnp.asarray(params.reach))

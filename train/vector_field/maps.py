@@ -1,8 +1,8 @@
-"""Maps of learned vector fields: their streamlines, where they err and where they are uncertain.
+"""Maps of learned vector fields: streamlines, errors and uncertainty.
 
-Axes: F fields, G points of the grid along each axis, T newest states. Values on the grid go by the
-first coordinate first, as `experiments.grid_points`. Every picture is a PNG, written whole or not
-at all.
+Axes: F fields, G points of the grid along each axis, T newest states. Axis 0 of the grid is the
+first coordinate, as in `experiments.grid_points`. Every picture is a PNG, written whole or not at
+all.
 """
 
 import math
@@ -23,10 +23,10 @@ from train.host import pictures
 from train.host.pictures import VERMILLION
 
 SPEEDS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0, 0.9, 128)))
-"""Without the yellow that cannot be seen on white."""
+"""viridis without its yellow, which is hard to see on white."""
 MISSED, UNCERTAIN = "YlOrBr", "cividis"
 SIDE = 2.6
-"""Of a panel, in inches."""
+"""Side of a panel, in inches."""
 
 
 def fields(
@@ -41,14 +41,14 @@ def fields(
     """Draws a row for each field: the true one, the learned ones, and the error of each.
 
     `names` are those of the fields; `true`, and `learned` by policy, `[F, G, G, 2]` within ± `box`;
-    `trails` `[F, T, 2]` are drawn over what the policy of that name learned, if there are any.
+    `trails` by policy, if any, `[F, T, 2]`, are drawn over what that policy learned.
     """
     policies = list(learned)
     edge = _edge(len(true[0]), box)
     figure, grid = _panels(len(names), 1 + 2 * len(policies), edge, title)
     for f, (name, row) in enumerate(zip(names, grid, strict=True)):
         streams, maps = row[: 1 + len(policies)], row[1 + len(policies) :]
-        norm = PowerNorm(0.5, 0, float(speed(true[f]).max()))  # most of it is slow
+        norm = PowerNorm(0.5, 0, float(speed(true[f]).max()))  # most speeds are low
         streamlines(streams[0], true[f], box, norm)
         streams[0].set_title("true", size=10)
         streams[0].set_ylabel(name.replace("_", " "), size=11, weight="bold")
@@ -64,7 +64,8 @@ def fields(
         _bar(figure, ScalarMappable(norm, SPEEDS), streams, "speed")
         _bar(figure, shown, maps, "error / RMS speed", extend="max")
     if trails:
-        _legend(figure, [Line2D([], [], color=VERMILLION, alpha=0.6, label="newest states")])
+        newest = Line2D([], [], color=VERMILLION, alpha=0.6, label="newest states")
+        pictures.legend_below(figure, [newest], 2)
     pictures.save(figure, path)
 
 
@@ -77,7 +78,7 @@ def information(
     box: float,
     title: str,
 ) -> None:
-    """Draws a row for each field: how uncertain each policy left the learned one.
+    """Draws a row for each field: the uncertainty of the field that each policy learned.
 
     `deviation` `[F, G, G]` by policy is the standard deviation of the learned velocity; `within`
     bool `[F, G, G]` are the cells to be outlined; `trails` `[F, T, 2]` as in `fields`.
@@ -104,12 +105,12 @@ def information(
     handles = [Line2D([], [], color="#bbbbbb", label="newest states")] if trails else []
     if within is not None:
         handles.append(Line2D([], [], color=VERMILLION, label="within reach"))
-    _legend(figure, handles)
+    pictures.legend_below(figure, handles, 2)
     pictures.save(figure, path)
 
 
 def streamlines(axes: Axes, field: np.ndarray, box: float, norm: Normalize) -> None:
-    """Of a field `[G, G, 2]`, coloured by its speed; none where it is 0 everywhere."""
+    """Draws streamlines of a field `[G, G, 2]`, coloured by speed; none for a field of 0."""
     axis = np.linspace(-box, box, len(field))
     velocity = np.transpose(field, (2, 1, 0))  # matplotlib wants the second coordinate first
     if not np.any(velocity):
@@ -120,12 +121,12 @@ def streamlines(axes: Axes, field: np.ndarray, box: float, norm: Normalize) -> N
 
 
 def speed(field: np.ndarray) -> np.ndarray:
-    """`[...]` of velocities `[..., 2]`."""
+    """The speed `[...]` of velocities `[..., 2]`."""
     return np.linalg.norm(field, axis=-1)
 
 
 def relative_errors(learned: np.ndarray, true: np.ndarray) -> np.ndarray:
-    """`[G, G]`, in units of the root mean square speed; of theirs it is the field error."""
+    """`[G, G]`: errors over the RMS true speed; their root mean square is the field error."""
     return speed(learned - true) / np.sqrt(np.mean(speed(true) ** 2))
 
 
@@ -145,7 +146,7 @@ def outline(within: np.ndarray, box: float) -> np.ndarray:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round numbers from `low` to `high` for a logarithmic axis, fewer the more decades it has."""
+    """Round numbers from `low` to `high` for a logarithmic axis, fewer for more decades."""
     decades = math.log10(high / low)
     digits = (1, 1.5, 2, 3, 4, 5, 6, 8) if decades < 1 else (1, 2, 5) if decades < 2.5 else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -154,7 +155,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def _heat(axes: Axes, values: np.ndarray, box: float, colours: str, norm: Normalize) -> Any:
-    """Each of the values `[G, G]` as a cell around its point."""
+    """Draws each of the values `[G, G]` as a cell around its point."""
     edge = _edge(len(values), box)
     extent = (-edge, edge, -edge, edge)
     return axes.imshow(
@@ -163,14 +164,13 @@ def _heat(axes: Axes, values: np.ndarray, box: float, colours: str, norm: Normal
 
 
 def _edge(points: int, box: float) -> float:
-    """How far the outermost cells reach."""
+    """The outer edge of the outermost cells."""
     return box * (1 + 1 / (points - 1))
 
 
 def _panels(rows: int, columns: int, edge: float, title: str) -> tuple[Figure, np.ndarray]:
     size = (SIDE * columns + 1.2, (SIDE + 0.35) * rows + 0.8)
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False)
+    figure = pictures.titled(size, title)
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for axes in grid.flat:
         axes.set(xlim=(-edge, edge), ylim=(-edge, edge), aspect="equal")
@@ -185,8 +185,3 @@ def _bar(figure: Figure, shown: Any, axes: Sequence[Axes], label: str, **how: An
     bar.ax.tick_params(labelsize=8, length=2)
     bar.set_label(label, size=9)
     return bar
-
-
-def _legend(figure: Figure, handles: list[Line2D]) -> None:
-    if handles:
-        figure.legend(handles=handles, loc="outside lower left", ncols=2, frameon=False)

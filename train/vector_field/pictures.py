@@ -20,7 +20,7 @@ from train.vector_field.config import Config, make_env, make_learner, policy
 
 
 class Traces(NamedTuple):
-    """What experiments leave beside their learners."""
+    """States and cells that experiments visited."""
 
     trails: np.ndarray  # [S, P, F, T, 2], newest latent states
     visited: np.ndarray  # [S, P, F, G, G] bool
@@ -28,7 +28,7 @@ class Traces(NamedTuple):
 
 
 def traces_of(config: Config, state: Any) -> Traces:
-    """Of `training.State` at the end of a run, of one seed or several."""
+    """The traces in a final `training.State`, of one seed or several."""
     several = config.run.num_seeds > 1
     of_seeds = lambda x: np.asarray(x) if several else np.asarray(x)[None]
     found = state.experiments.items()
@@ -40,7 +40,7 @@ def traces_of(config: Config, state: Any) -> Traces:
 
 
 def in_order(config: Config, found: dict[str, np.ndarray], axis: int) -> np.ndarray:
-    """What the groups hold along `axis`, joined in the order of the policies."""
+    """The arrays of the groups joined along `axis`, in the order of the policies."""
     groups = experiments.groups({name: policy(config, name) for name in config.policies})
     names = [name for group in groups for name in group.policies]
     joined = np.concatenate([found[group.policies[0]] for group in groups], axis)
@@ -71,7 +71,7 @@ def draw_maps(
     deviation: np.ndarray,
     traces: Traces,
 ) -> list[Path]:
-    """`fields.png` and `information.png` of the first seed, shapes as `learned_fields` has them."""
+    """`fields.png` and `information.png` of the first seed; shapes as in `learned_fields`."""
     count = config.run.num_seeds
     which = f"seed {config.run.seed}" + f", the first of {count}" * (count > 1)
     places = {name: config.policies.index(name) for name in compared_policies(config.policies)}
@@ -99,7 +99,7 @@ def draw_maps(
 
 
 def compared_policies(policies: Sequence[str]) -> list[str]:
-    """The first, and what it is held against: the last that does anything."""
+    """The first policy, and its baseline: the last one other than `off`."""
     active = [name for name in policies if name != "off"] or list(policies)
     return list(dict.fromkeys([policies[0], active[-1]]))
 
@@ -109,7 +109,7 @@ def learned_fields(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`(learned [S, P, F, G, G, 2], true [S, F, G, G, 2], deviation [P, F, G, G])` on the grid.
 
-    The last is that of a component of the learned velocity, of the first seed.
+    `deviation` is the standard deviation of a component of the learned velocity, first seed.
     """
     env, learner = make_env(config), make_learner(config)
     points = experiments.grid_points(config.box)

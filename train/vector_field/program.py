@@ -17,9 +17,9 @@ from train.vector_field.training import make_training
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """The pictures of a run and, unless its data were recorded, a film; nothing random.
+    """The pictures of a run and, unless it fits recorded data, a film.
 
-    The film makes an experiment again: not at the end of a training, whose `evaluation` is known.
+    The film repeats an experiment, so it is not made right after training, with an `evaluation`.
     """
     del games, key
     if run.config.data:
@@ -32,7 +32,7 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
 
 
 def tables(run: Run) -> Iterator[Any]:
-    """How many times fewer samples one policy needs than another; plans that came to nothing."""
+    """How many times fewer samples one policy needs than another; the number of invalid plans."""
     if run.config.data:
         return
     yield from scores.comparison_tables(run.directory, run.config)

@@ -1,11 +1,10 @@
 """Fitting a sequence VAE to recorded data: `python -m train.vector_field --data FILE.npz`.
 
 The file holds `y` `[T, n]` or `[E, T, n]`, what was observed in E episodes, and `u` `[T, m]` or
-`[E, T, m]`, the input given after each observation. The last part of the record is kept apart, to
-find out how well observations are foretold.
+`[E, T, m]`, the input given after each observation. The last part of the record is held out, to
+score forecasts of its observations.
 """
 
-import time
 import zipfile
 from dataclasses import replace
 from functools import partial
@@ -25,14 +24,16 @@ from jaxrl.loop import Metrics
 from jaxrl.networks import latent_filter
 from jaxrl.networks.latent import Window
 from jaxrl.types import AgentState
-from train.host import settings
+from train.host import scores, settings
 from train.host.pictures import BLUE, GREY, save
 from train.vector_field.config import Config, make_model
 from train.vector_field.scores import AHEAD, SKIPPED, forecast_r2
 
 SCORE = "r2_10"
+SHOWN = (0, 1, 10, 30)
+"""Steps ahead whose R² is recorded and printed."""
 GRADIENT_STEPS = 50
-"""Of one update."""
+"""Gradient steps in one update."""
 
 
 class Data(NamedTuple):
@@ -43,14 +44,14 @@ class Data(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What is learned."""
+    """What a run learns."""
 
     params: Any
     opt_state: Any
 
 
 class State(NamedTuple):
-    """A fit on its way."""
+    """A fit in progress."""
 
     agent: Fit
     key: jax.Array
@@ -62,14 +63,14 @@ def make_training(config: Config) -> settings.Training:
     data = load(config.data)
     config = fitting(config, data)
     sequence_vae.check_config(config.vae)
-    learned, kept = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
+    training, held_out = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
     model, elbo = make_model(config), replace(config.vae.elbo, dt=config.env.dt)
     vae = replace(config.vae, elbo=elbo)
     beta = sequence_elbo.beta_schedule(vae.schedule, vae.beta, vae.warmup, vae.period)
 
     def init(key: jax.Array) -> State:
         init_key, key = jax.random.split(key)
-        params = model.init(init_key, learned.u.shape[-1])
+        params = model.init(init_key, training.u.shape[-1])
         fit = Fit(params, sequence_vae.make_optimizer(vae).init(params))
         return State(fit, key, jnp.zeros((), jnp.int32))
 
@@ -77,7 +78,7 @@ def make_training(config: Config) -> settings.Training:
         def step(carry: tuple[Fit, jax.Array], index: jax.Array):
             fit, key = carry
             key, window_key, loss_key = jax.random.split(key, 3)
-            windows = sample(learned, vae.window, config.batch_size, window_key)
+            windows = sample(training, vae.window, config.batch_size, window_key)
             weight = beta(state.updates * GRADIENT_STEPS + index)
             *after, metrics = sequence_vae.gradient_step(
                 vae, model, *fit, windows, loss_key, weight
@@ -87,14 +88,15 @@ def make_training(config: Config) -> settings.Training:
         start = (state.agent, state.key)
         (fit, key), metrics = jax.lax.scan(step, start, jnp.arange(GRADIENT_STEPS))
         metrics = jax.tree.map(jnp.mean, metrics)
-        metrics |= scores(foretold(config, model, kept, fit))
+        r2 = held_out_r2(config, model, held_out, fit)
+        metrics |= {f"r2_{k}": r2[k] for k in SHOWN}
         state = State(fit, key, state.updates + 1)
         return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
 
     return settings.Training(
         init=init,
         update=update,
-        evaluate=partial(evaluate, config, model, kept),
+        evaluate=partial(evaluate, config, model, held_out),
         steps_per_update=GRADIENT_STEPS,
         unit="gradient steps",
         score=SCORE,
@@ -102,7 +104,7 @@ def make_training(config: Config) -> settings.Training:
 
 
 def load(path: str) -> Data:
-    """Reads and checks a file. Raises ValueError that says what is wrong with it."""
+    """Reads and checks a file. Raises ValueError, which says what is wrong with it."""
     wanted = "expected an npz file with y [T, n] or [E, T, n] and u [T, m] or [E, T, m]"
     try:
         with np.load(Path(path), allow_pickle=False) as file:
@@ -136,17 +138,17 @@ def load(path: str) -> Data:
 
 
 def fitting(config: Config, data: Data) -> Config:
-    """The configuration, with the sizes of the data. Raises ValueError for what they cannot be."""
+    """The configuration with the sizes of the data. Raises ValueError if its noise does not fit."""
     env = replace(config.env, channels=data.y.shape[-1], num_inputs=data.u.shape[-1])
     if env.noise == "poisson" and (np.any(data.y < 0) or np.any(data.y != np.round(data.y))):
-        raise ValueError("y holds numbers that are no counts; choose env.noise gaussian")
+        raise ValueError("y holds numbers that are not counts; choose env.noise gaussian")
     if env.noise == "none":
         raise ValueError("recorded data are noisy; choose env.noise gaussian or poisson")
     return replace(config, env=env)
 
 
 def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
-    """What is learned from, and what is kept apart: the last episodes, or the end of the only one.
+    """Training data and held-out data: the last episodes, or the end of the only episode.
 
     Raises ValueError unless both have at least `least` steps in a row.
     """
@@ -162,14 +164,14 @@ def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
     shortest = min(part.y.shape[1] for part in parts)
     if shortest < least:
         raise ValueError(
-            f"only {shortest} steps in a row to learn from or to keep apart; expected at least "
+            f"only {shortest} steps in a row in the training or held-out data; expected at least "
             f"{least}: record longer, or choose a smaller vae.window"
         )
     return parts
 
 
 def sample(data: Data, length: int, count: int, key: jax.Array) -> Window:
-    """`count` windows of `length` steps, uniform over all that the data have: `[B, W]`."""
+    """`count` windows of `length` steps, drawn uniformly from the data: `[B, W]`."""
     episodes, steps = data.y.shape[:2]
     episode_key, start_key = jax.random.split(key)
     episode = jax.random.randint(episode_key, (count, 1), 0, episodes)
@@ -180,51 +182,46 @@ def sample(data: Data, length: int, count: int, key: jax.Array) -> Window:
     return Window(y[episode, place], before, jnp.ones((count, length), bool))
 
 
-def foretold(config: Config, model: Any, kept: Data, fit: Fit) -> jax.Array:
-    """R² `[K + 1]` of the data kept apart, averaged over episodes."""
+def held_out_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> jax.Array:
+    """R² `[K + 1]` of forecasts of the held-out data, averaged over episodes."""
     known = Known(jnp.asarray(config.env.dt), jnp.zeros(0), jnp.zeros(0), ())
 
     def of_episode(y: jax.Array, u: jax.Array) -> jax.Array:
         expected = latent_filter.forecast(model, fit.params, known, y, u, AHEAD)
         return forecast_r2(expected[SKIPPED:], y[SKIPPED:])
 
-    return jnp.mean(jax.vmap(of_episode)(jnp.asarray(kept.y), jnp.asarray(kept.u)), axis=0)
-
-
-def scores(r2: jax.Array) -> dict[str, jax.Array]:
-    """The scalars of a record's row."""
-    return {f"r2_{k}": r2[k] for k in (0, 1, 10, 30)}
+    y, u = jnp.asarray(held_out.y), jnp.asarray(held_out.u)
+    return jnp.mean(jax.vmap(of_episode)(y, u), axis=0)
 
 
 def evaluate(
     config: Config,
     model: Any,
-    kept: Data,
+    held_out: Data,
     agents: list[AgentState],
     seeds: list[int],
     keys: list[jax.Array],
 ) -> settings.Evaluation:
-    """How well what was kept apart is foretold."""
-    del keys  # nothing is drawn
-    started = time.perf_counter()
-    measure = jax.jit(partial(foretold, config, model, kept))
-    rows = [
-        {"seed": seed, SCORE: float(r2[10]), "r2": np.asarray(r2).tolist()}
-        for seed, r2 in ((seed, measure(fit)) for seed, fit in zip(seeds, agents, strict=True))
-    ]
-    content = {
-        "score": SCORE,
-        "compile_seconds": 0.0,
-        "seconds": time.perf_counter() - started,
-        "seeds": rows,
-    }
-    caption = "R² of observations so many steps ahead, in the part of the record kept apart"
-    table = Table(title="recorded data foretold", caption=caption)
-    for heading in ("seed", "0", "1", "10", "30"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(str(row["seed"]), *(f"{row['r2'][k]:.3f}" for k in (0, 1, 10, 30)))
-    return settings.Evaluation(content, table)
+    """R² of forecasts of the held-out data, for every seed."""
+    r2_of = jax.jit(partial(held_out_r2, config, model, held_out))
+
+    def measure(fit: Fit, key: jax.Array) -> dict[str, Any]:
+        del key  # nothing is drawn
+        r2 = r2_of(fit)
+        return {SCORE: float(r2[10]), "r2": np.asarray(r2).tolist()}
+
+    return scores.measured(agents, seeds, keys, SCORE, measure, table)
+
+
+def table(content: dict[str, Any]) -> Table:
+    """A row for each seed."""
+    caption = "R² of observations so many steps ahead, in the held-out part of the record"
+    made = Table(title="forecasts of recorded data", caption=caption)
+    for heading in ("seed", *map(str, SHOWN)):
+        made.add_column(heading, justify="right")
+    for row in content["seeds"]:
+        made.add_row(str(row["seed"]), *(f"{row['r2'][k]:.3f}" for k in SHOWN))
+    return made
 
 
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
@@ -232,10 +229,10 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     data = load(config.data)
     config = fitting(config, data)
     model, fit = make_model(config), agents[0]
-    _, kept = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
-    y, u = jnp.asarray(kept.y[0]), jnp.asarray(kept.u[0])
+    _, held_out = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
+    y, u = jnp.asarray(held_out.y[0]), jnp.asarray(held_out.u[0])
     path = np.asarray(jax.jit(partial(latent_filter.states, model))(fit.params, y, u))
-    r2 = jax.jit(partial(foretold, config, model, kept))
+    r2 = jax.jit(partial(held_out_r2, config, model, held_out))
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
     axis = np.linspace(-1.1, 1.1, 25) * np.abs(path[:, :2]).max()
@@ -249,7 +246,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     for seed, agent in zip(config.run.seeds, agents, strict=True):
         right.plot(np.asarray(r2(agent)), label=f"seed {seed}")
     right.set(xlabel="steps ahead", ylabel="R²", ylim=(None, 1))
-    right.set_title("foretold, in the part kept apart", loc="left", size=10)
+    right.set_title("forecasts of the held-out part", loc="left", size=10)
     right.legend(frameon=False)
     save(figure, directory / "recorded.png")
     return [directory / "recorded.png"]

@@ -1,4 +1,4 @@
-"""How well vector fields were learned: field error, forecasts of held-out data, samples needed.
+"""Scores of learned vector fields: field error, forecasts of held-out data, samples needed.
 
 Axes: F fields, P policies, S seeds, U rows of the record, T steps of a held-out episode, K steps
 ahead, n channels.
@@ -20,16 +20,18 @@ from envs.vector_field.params import Params
 from jaxrl.dynamics import stimulation
 from jaxrl.dynamics.latent_scores import k_step_r2
 from jaxrl.types import AgentState
-from train.host import settings
+from train.host import scores, settings
 from train.host.records import read_metrics
 from train.vector_field import experiments
 from train.vector_field.config import Config, policy
 from train.vector_field.learners import Learner
 
+SCORE = "field_error"
+"""Of the first policy, the mean over the fields."""
 HELD_OUT_STEPS, AHEAD = 500, 30
 """T and K."""
 SKIPPED = 20
-"""First steps of a held-out episode that are not scored, as the state is still being found."""
+"""First steps of a held-out episode, not scored: the state estimate has to settle first."""
 
 
 def evaluate(
@@ -42,24 +44,26 @@ def evaluate(
 ) -> settings.Evaluation:
     """The final field errors and forecasts of every seed, policy and field."""
     started = time.perf_counter()
-    measure = jax.jit(partial(final_measures, config, learner, env)).lower(agents[0], keys[0])
-    measure, ready = measure.compile(), time.perf_counter()
-    rows = []
-    for seed, agent, key in zip(seeds, agents, keys, strict=True):
-        found = jax.device_get(measure(agent, key))
-        row: dict[str, Any] = {"seed": seed}
-        row["field_error"] = float(np.mean(found[config.policies[0]]["error"]))
-        row |= {name: {k: v.tolist() for k, v in found[name].items()} for name in config.policies}
-        rows.append(row)
-    content = {
-        "score": "field_error",
-        "compile_seconds": ready - started,
-        "seconds": time.perf_counter() - ready,
-        "fields": list(config.env.fields),
-        "policies": list(config.policies),
-        "seeds": rows,
-    }
-    return settings.Evaluation(content, scores_table(content))
+    measures_of = jax.jit(partial(final_measures, config, learner, env))
+    measures_of = measures_of.lower(agents[0], keys[0]).compile()
+
+    def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
+        found = jax.device_get(measures_of(agent, key))
+        error = float(np.mean(found[config.policies[0]]["error"]))
+        of_policies = {n: {k: v.tolist() for k, v in found[n].items()} for n in config.policies}
+        return {SCORE: error, **of_policies}
+
+    return scores.measured(
+        agents,
+        seeds,
+        keys,
+        SCORE,
+        measure,
+        scores_table,
+        compile_seconds=time.perf_counter() - started,
+        fields=list(config.env.fields),
+        policies=list(config.policies),
+    )
 
 
 def final_measures(
@@ -82,7 +86,7 @@ def final_measures(
 def experiment_measures(
     config: Config, learner: Learner, env: VectorField, agent: AgentState, key: jax.Array
 ) -> dict[str, jax.Array]:
-    """Of one experiment."""
+    """The measures of one experiment."""
     params, points = learner.world(agent), experiments.grid_points(config.box)
     true, learned = env.velocity(points, params), learner.velocity(agent, points)
     inner = jnp.sum(true * learned, axis=-1)
@@ -121,9 +125,9 @@ def held_out(
 
 
 def forecast_r2(expected: jax.Array, obs: jax.Array) -> jax.Array:
-    """R² `[K + 1]` of what was expected k steps ahead, `[T, K + 1, n]`, of `obs` `[T, n]`.
+    """R² `[K + 1]` of forecasts k steps ahead, `expected` `[T, K + 1, n]`, against `obs` `[T, n]`.
 
-    For every k over the same forecasts, those with K steps after them.
+    Every k uses the same forecasts: those with K observations after them.
     """
     steps, ahead = expected.shape[0], expected.shape[1] - 1
     starts = jnp.arange(steps - ahead)[:, None]
@@ -134,8 +138,8 @@ def forecast_r2(expected: jax.Array, obs: jax.Array) -> jax.Array:
 def scores_table(content: dict[str, Any]) -> Table:
     """A row for each field and policy: means over the seeds."""
     caption = (
-        "field error: relative to the field, 1 is to know nothing; R²: of observations so many "
-        "steps ahead, stimulated and not, in episodes kept apart; means over the seeds"
+        "field error: relative to the field, 1 for a field of 0; R²: of observations so many steps "
+        "ahead, with stimulation and without (free), in held-out episodes; means over the seeds"
     )
     table = Table(title="learned vector fields", caption=caption)
     headings = ("field", "policy", "field error", "± sd", "cosine", "R² 10", "R² 30", "R² 10 free")
@@ -167,7 +171,7 @@ def error_curves(
 
 
 def comparisons(rows: list[dict[str, Any]], config: Config, at: int) -> list[dict[str, Any]]:
-    """How many times fewer samples than each baseline's `at` each policy needs, by field.
+    """How many times fewer samples each policy needs than each baseline after `at`, by field.
 
     For every ordered pair of different policies: the median over seeds of `samples_ratio`, and its
     interval.
@@ -210,7 +214,7 @@ def comparison_tables(directory: Path, config: Config) -> list[Table]:
 
 
 def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:
-    """By policy, how many plans of a whole run had a cost that was not finite; without zeros."""
+    """The number of plans of a run whose cost was not finite, by policy; without zeros."""
     _, values = error_curves(rows, config, "invalid_plans")  # counted since the start
     counts = values[:, -1].sum(axis=(0, 1)).astype(int)
     return {name: int(n) for name, n in zip(config.policies, counts, strict=True) if n}
@@ -219,11 +223,11 @@ def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:
 def samples_ratio(
     steps: np.ndarray, errors: np.ndarray, baseline: np.ndarray, at: int
 ) -> np.ndarray:
-    """How many times fewer samples than the baseline's `at` reach the error it has then, `[S]`.
+    """How many times fewer samples than `at` reach the error of the baseline after `at`, `[S]`.
 
-    `errors` and `baseline` `[S, U]` at `steps` `[U]`. `at` over the first sample at which the error
-    is as low, seed by seed; 0 where it never is. Noise lets curves cross early, so that even a
-    baseline against itself may come out above 1.
+    `errors` and `baseline` `[S, U]` at `steps` `[U]`. For each seed `at` divided by the number of
+    samples after which the error is first as low; 0 if it never is. As curves are noisy and may
+    cross early, even a baseline compared with itself may get more than 1.
     """
     target = baseline[:, np.searchsorted(steps, min(at, steps[-1]))][:, None]
     reached = errors <= target
@@ -232,10 +236,10 @@ def samples_ratio(
 
 
 def median_interval(values: np.ndarray) -> tuple[float, float, float]:
-    """`(median, low, high)`: two of the values, between which the population's median lies.
+    """`(median, low, high)`: `low` and `high` are two of the values, an interval of the median.
 
-    With a confidence of at least 95 % whatever the distribution, if there are six values or more:
-    the number of values below the median is binomial. With fewer it is all of them.
+    With six values or more its confidence is at least 95 % for any distribution, as the number of
+    values below the median is binomial. With fewer it spans all values.
     """
     ordered, count = np.sort(values), len(values)
     below = np.cumsum([math.comb(count, k) for k in range(count)]) / 2**count

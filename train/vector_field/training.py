@@ -1,4 +1,4 @@
-"""What a configuration of vector fields trains: experiments of every policy on every field."""
+"""The training of a configuration of vector fields: every policy experiments on every field."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,23 +13,22 @@ from train.host import settings
 from train.vector_field import experiments, recorded, scores
 from train.vector_field.config import Config, check, make_env, make_learner, policy
 
-SCORE = "field_error"
-STRETCH = 50
-"""Samples between two scores."""
+SAMPLES_PER_UPDATE = 50
+"""Samples of each experiment in one update, and so between two scores."""
 
 
 class State(NamedTuple):
-    """A laboratory: experiments side by side, their learners kept apart."""
+    """Experiments side by side, with their learners in a field of their own."""
 
     agent: dict[str, AgentState]  # by the first policy of each group, [P, F, ...]
-    experiments: dict[str, Any]  # the same of `experiments.Experiment`
+    experiments: dict[str, Any]  # the same with `experiments.Experiment`
     reachable: jax.Array  # bool [F, G, G]
     key: jax.Array
     updates: jax.Array  # int32
 
 
 def make_training(config: Config) -> settings.Training:
-    """Raises ValueError, in one line, for what does not fit together."""
+    """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     if config.data:
         return recorded.make_training(config)
@@ -37,7 +36,7 @@ def make_training(config: Config) -> settings.Training:
     learner = make_learner(config)
     policies = {name: policy(config, name) for name in config.policies}
     laboratory = experiments.make(
-        env, partial(worlds, config), learner, policies, config.box, STRETCH
+        env, partial(worlds, config), learner, policies, config.box, SAMPLES_PER_UPDATE
     )
 
     def init(key: jax.Array) -> State:
@@ -48,7 +47,7 @@ def make_training(config: Config) -> settings.Training:
     def update(state: State) -> tuple[State, Metrics]:
         rest = state.experiments, state.reachable
         agents, (running, reachable), measures = laboratory.advance(state.agent, rest)
-        measures[SCORE] = jnp.mean(measures["error"][:, 0])
+        measures[scores.SCORE] = jnp.mean(measures["error"][:, 0])
         state = State(agents, running, reachable, state.key, state.updates + 1)
         return state, Metrics(jnp.zeros((), jnp.int32), {}, measures)
 
@@ -56,14 +55,14 @@ def make_training(config: Config) -> settings.Training:
         init=init,
         update=update,
         evaluate=lambda *of_seeds: scores.evaluate(config, learner, env, *of_seeds),
-        steps_per_update=STRETCH,
+        steps_per_update=SAMPLES_PER_UPDATE,
         unit="samples",
-        score=SCORE,
+        score=scores.SCORE,
     )
 
 
 def worlds(config: Config, key: jax.Array) -> Params:
-    """The parameters of one world for each field, `[F, ...]`, with weights of their own."""
+    """The parameters of one world for each field, `[F, ...]`, each with its own random weights."""
     env, world = make_env(config), config.env
 
     def one(key: jax.Array, index: jax.Array):

@@ -145,7 +145,7 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
 def bits(directory: Path) -> list:
     """The last state of a run."""
     config = configured(f"--resume {directory}")
-    beginning = compiled.beginning(make_training(config).init, config.run.seed_array())
+    beginning = compiled.init_all(make_training(config).init, config.run.seed_array())
     like = jax.eval_shape(beginning, config.run.seed_array())
     state = checkpoint.restore(directory / CHECKPOINTS, like)[0]
     return jax.tree.leaves(state._replace(key=jax.random.key_data(state.key)))
@@ -299,7 +299,7 @@ FILES = {
         ("--network.frequencies=0", "network.frequencies is 0"),
         ("--agent.discount=-0.1", "discount is -0.1, expected a number at least 0.0"),
         ("--agent.discount=nan", "discount is nan, expected a number at least 0.0"),
-        ("--agent.turn-every=30", "cannot be cut into stretches of turn_every=30"),
+        ("--agent.turn-every=30", "expected a multiple of turn_every=30"),
         ("--network.hidden 0", "a width of network.hidden is 0, expected a number at least 1"),
         ("--network.observation=sound", "sound"),
         ("--permute-every=75", "permute_every is 75; expected a multiple of agent.steps_per"),

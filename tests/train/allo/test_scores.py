@@ -28,7 +28,7 @@ def random_law(seed: int) -> np.ndarray:
 
 def scores_of(features, values, law, truth) -> dict:
     as_learned = jnp.asarray(features, jnp.float32), jnp.asarray(values, jnp.float32)
-    return scores.seed_scores(3, *as_learned, jnp.asarray(law, jnp.float32), truth)
+    return scores.seed_scores(*as_learned, jnp.asarray(law, jnp.float32), truth)
 
 
 def test_exact_eigenvectors_of_the_true_law_have_all_there_is():
@@ -37,7 +37,6 @@ def test_exact_eigenvectors_of_the_true_law_have_all_there_is():
     truth = scores.truth_of(exact, D)
     scaled = exact.vectors[:, :D] * [3.0, -1.0, 0.8, -2.0]  # neither sign nor length counts
     found = scores_of(scaled, exact.values[:D], law, truth)
-    assert found["seed"] == 3
     for name in ("similarity", "ceiling", "near_similarity", "near_ceiling", "cosine"):
         assert found[name] == pytest.approx(1, abs=2e-4)
     assert (found["eigenvalues_within"], found["collapsed"]) == (D, 0)
@@ -76,8 +75,8 @@ def test_collapse_and_states_that_data_lack():
     assert found["similarity"] == pytest.approx(1 / D, abs=1e-5)
     assert 0 < found["ceiling"] < 1
     assert found["never_left"] == 1
-    assert "no recorded transition leaves: 1 with seed 3" in caption_of([found])
-    assert "no recorded transition" not in caption_of([{**found, "never_left": 0}])
+    assert "no recorded transition leaves: 1 with seed 3" in caption_of([{"seed": 3, **found}])
+    assert "no recorded transition" not in caption_of([{"seed": 3, **found, "never_left": 0}])
 
 
 def caption_of(rows: list[dict]) -> str:
@@ -86,7 +85,7 @@ def caption_of(rows: list[dict]) -> str:
 
 def test_the_table_has_a_row_for_each_seed_and_one_for_their_mean():
     truth = scores.truth_of(laplacian.eigensystem(random_law(0)), D)
-    row = scores_of(np.ones((S, D)), np.zeros(D), random_law(0), truth)
+    row = {"seed": 3, **scores_of(np.ones((S, D)), np.zeros(D), random_law(0), truth)}
     assert scores.scores_table([row], D).row_count == 1
     table = scores.scores_table([row, {**row, "seed": 4, "similarity": 0.75}], D)
     columns = [list(column.cells) for column in table.columns]

@@ -10,7 +10,7 @@ import numpy as np
 from rich.table import Table
 
 from jaxrl.loop import Metrics
-from train.host import pictures, records, scores, settings
+from train.host import pictures, settings
 from train.host.program import Program, Run
 
 RATE, SIZE, PER_UPDATE = 0.25, 3, 5
@@ -85,10 +85,8 @@ def draw(
     run: Run, games: int, key: jax.Array, evaluation: settings.Evaluation | None
 ) -> list[Path]:
     del games, key, evaluation  # none are played
-    path, training = run.directory / "learning_curve.png", make_training(run.config)
-    rows, found = records.read_metrics(run.directory), scores.read_evaluation(run.directory)
-    pictures.learning_curve(rows, path, training.score, "A bowl", found, training.unit)
-    return [path]
+    training = make_training(run.config)
+    return [pictures.draw_curve(run.directory, training.score, "A bowl", training.unit)]
 
 
 PRESETS = {"bowl": Config()}

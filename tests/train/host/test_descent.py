@@ -1,6 +1,7 @@
 """A training that is no game: its score is the agent's, its steps are of the gradient."""
 
 import json
+import re
 from pathlib import Path
 
 import jax
@@ -90,6 +91,12 @@ def test_it_has_no_games_to_choose(finished: Path, capsys, flags: tuple[str, ...
     assert evaluate.main([str(finished), *flags]) == 2
     said = capsys.readouterr().err
     assert said == f"{finished} plays no games: leave out --games and --sampled\n"
+
+
+def test_progress_is_shown_in_its_unit(tmp_path: Path, capsys):
+    assert descend(f"--run.directory={tmp_path / 'run'}") == 0
+    said = capsys.readouterr().out
+    assert re.search(r"descent: 40 gradient steps in [\d.]+s, [\d,]+ gradient steps/s", said)
 
 
 def test_its_configuration_knows_no_games(finished: Path, capsys, tmp_path: Path):

@@ -17,7 +17,7 @@ from jaxrl.evaluate import Episodes
 from train.host import records
 from train.host.config import differences, plain, rebuild
 from train.host.errors import UsageError
-from train.host.progress import Display, clock
+from train.host.progress import Display, clock, per_second
 from train.host.scores import (
     Played,
     evaluation_table,
@@ -208,12 +208,20 @@ def test_the_clock(seconds: float, text: str):
     assert clock(seconds) == text
 
 
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(351_000.4, "351,000"), (9.96, "10"), (2.04, "2"), (0.213, "0.21"), (0.0042, "0.0042")],
+)
+def test_a_slow_rate_is_not_rounded_to_zero(rate: float, text: str):
+    assert per_second(rate) == text
+
+
 def test_a_log_file_gets_lines_and_a_terminal_a_bar(monkeypatch: pytest.MonkeyPatch):
     now = 0.0
     monkeypatch.setattr("train.host.progress.time.monotonic", lambda: now)
     text = io.StringIO()
     with Display("tiny", Console(file=text, width=100)) as display:
-        display.begin(0.0)
+        display.begin(0.0, "steps")
         for fraction in (0.25, 0.5, 0.75):
             now += 6.0
             display.update(fraction, int(fraction * 1e6), 1234.5, ("score", 2.0))
@@ -221,8 +229,8 @@ def test_a_log_file_gets_lines_and_a_terminal_a_bar(monkeypatch: pytest.MonkeyPa
     text = io.StringIO()
     console = Console(file=text, width=100, force_terminal=True)
     with Display("tiny", console) as display:
-        display.begin(0.5)
+        display.begin(0.5, "checkpoints")
         now += 5.0
-        display.update(0.75, 750_000, 99.0, ("score", None))
+        display.update(0.75, 30, 0.05, ("score", None))
     assert "75%" in text.getvalue()
-    assert "750,000 steps  99/s  5.0s left" in text.getvalue()
+    assert "30 checkpoints  0.05/s  5.0s left" in text.getvalue()

@@ -193,7 +193,7 @@ def test_sigterm_saves_and_the_run_goes_on(tmp_path: Path, whole: Result):
     out, err = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, err
     assert "SIGTERM: finishing the chunk" in out
-    assert re.fullmatch(rf"stopped after \d+ of 300 steps: --resume {directory}\n", err)
+    assert re.fullmatch(rf"stopped after \d+ of 300 environment steps: --resume {directory}\n", err)
     stopped_at = checkpoint.steps(directory / "checkpoints")[-1]
     assert stopped_at == records.read_metrics(directory)[-1]["updates"] < UPDATES
     process = start("--resume", directory)
@@ -217,7 +217,7 @@ def test_a_crash_loses_only_what_came_after_the_checkpoint(
     os.truncate(newest / "state" / "manifest.ocdbt", 20)
     with caplog.at_level(logging.WARNING):
         result = train(configure(resume=directory))
-    assert any(f"{newest} is passed over" in r.getMessage() for r in caplog.records)
+    assert any(f"{newest} is skipped" in r.getMessage() for r in caplog.records)
     assert_equal_runs(directory, result.state, whole)
 
 
@@ -250,7 +250,7 @@ def test_an_interrupt_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(records.MetricsFile, "append", press_ctrl_c)
-    with pytest.raises(Interrupted, match=f"stopped after 30 of 300 steps: --resume {tmp_path}"):
+    with pytest.raises(Interrupted, match=f"30 of 300 environment steps: --resume {tmp_path}"):
         train(configure(directory=tmp_path / "run"))
     assert [signal.getsignal(number) for number in numbers] == before
     assert signal.set_wakeup_fd(-1) == -1
@@ -380,7 +380,7 @@ def test_a_command_from_beginning_to_end(tmp_path: Path, capsys: pytest.CaptureF
     out, err = capsys.readouterr()
     assert err == ""
     assert "compiled in" in out
-    assert "60 steps in" in out
+    assert "60 environment steps in" in out
     assert "95 % interval" in out
     assert str(directory / "learning_curve.png") in out
     assert (directory / "learning_curve.png").is_file()

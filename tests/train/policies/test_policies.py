@@ -230,7 +230,7 @@ BROKEN = {
     "pickle": (lambda path: path.write_bytes(pickle.dumps({"w": 1.0})), "cannot be read"),
     "in the header": (lambda path: path.write_bytes(path.read_bytes()[:300]), "cannot be read"),
     "in the numbers": (lambda path: path.write_bytes(path.read_bytes()[:-9]), "cannot be read"),
-    "foreign": (lambda path: rewritten(path, lambda h: h.pop("__metadata__")), "nothing of"),
+    "foreign": (lambda path: rewritten(path, lambda h: h.pop("__metadata__")), "has no metadata"),
     "format": (metadata(format=2), "has format 2; this program reads format 1"),
     "no JSON": (
         lambda path: rewritten(path, lambda h: h["__metadata__"].update(updates="{")),
@@ -243,7 +243,7 @@ BROKEN = {
     "word": (configured(lambda c: c["network"].update(hidden="ab")), "cannot be used"),
     "width": (configured(lambda c: c["network"].update(hidden=[8, 9])), "expected [8, 9]"),
     "name": (lambda path: rewritten(path, renamed), "policy/weight is [7, 3], expected none"),
-    "NaN": (poisoned, "NaN or infinity in policy/kernel"),
+    "NaN": (poisoned, "parameter policy/kernel of"),
 }
 
 
@@ -272,10 +272,10 @@ def test_what_is_no_policy_is_refused_in_one_line(kind: str, exported, tmp_path,
         (policies.main, "export RUN a --seeds 3", "--seeds"),
         (render.main, "--policy nobody", "there is no policy nobody"),
         (render.main, "", "expected a run directory or --policy NAME"),
-        (render.main, "RUN --policy POLICY", "and not both"),
+        (render.main, "RUN --policy POLICY", "not both"),
         (render.main, "RUN --out away", "--out is for policies"),
         (evaluate.main, "", "expected a run directory or --policy NAME"),
-        (evaluate.main, "RUN --policy POLICY", "and not both"),
+        (evaluate.main, "RUN --policy POLICY", "not both"),
         (evaluate.main, "--policy nobody", "there is no policy nobody"),
     ],
 )
@@ -299,7 +299,7 @@ def refused_in_one_line(capsys, message: str) -> None:
     ("place", "name", "value", "message"),
     [
         (policies, "LARGEST", 100, "bytes; expected 100"),
-        (policy_files, "parameters", lambda agent: {"w": np.full(3, np.inf)}, "would act by NaN"),
+        (policy_files, "parameters", lambda agent: {"w": np.full(3, np.inf)}, "parameter w of"),
     ],
 )
 def test_what_cannot_be_kept_is_not_exported(place, name, value, message, exported, monkeypatch):

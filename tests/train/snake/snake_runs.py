@@ -26,7 +26,7 @@ def make_run(
     """A run as `python -m train.NAME FLAGS` leaves one, with what `change` makes of no agent."""
     config, preset = command.parse(program, flags.split())
     seeds = config.run.seed_array()
-    like = jax.eval_shape(compiled.beginning(program.training(config).init, seeds), seeds)
+    like = jax.eval_shape(compiled.init_all(program.training(config).init, seeds), seeds)
     state = jax.tree.map(nothing, like)
     state = state._replace(agent=change(state.agent))
     directory.mkdir()

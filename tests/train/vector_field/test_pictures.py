@@ -63,7 +63,7 @@ def finished(tmp_path_factory) -> Finished:
     with pytest.MonkeyPatch.context() as patch:  # to search for what is in reach takes long
         patch.setattr(experiments, "reachable", lambda *_, **__: jnp.ones((25, 25), bool))
         training = make_training(SMALL)
-        states = [jax.jit(compiled.beginning(training.init, SEEDS))(SEEDS)]
+        states = [jax.jit(compiled.init_all(training.init, SEEDS))(SEEDS)]
         update, rows = jax.jit(jax.vmap(training.update)), []
         for steps in (50, 100):
             state, metrics = update(states[-1])

@@ -81,7 +81,7 @@ def test_what_is_no_file_of_arrays_is_refused(tmp_path):
 def test_counts_must_be_whole(tmp_path):
     config = written(tmp_path / "data.npz", y=Y, u=U)
     env = replace(config.env, observation="loglinear", noise="poisson")
-    with pytest.raises(ValueError, match="no counts"):
+    with pytest.raises(ValueError, match="not counts"):
         make_training(replace(config, env=env))
 
 

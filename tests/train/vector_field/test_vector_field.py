@@ -104,7 +104,7 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path, monkeypatch):
 def bits(directory: Path) -> list:
     """The last state of a run; of keys their numbers."""
     config = configured(f"--resume {directory}")
-    beginning = compiled.beginning(make_training(config).init, config.run.seed_array())
+    beginning = compiled.init_all(make_training(config).init, config.run.seed_array())
     like = jax.eval_shape(beginning, config.run.seed_array())
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
     leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, like)[0])
@@ -184,7 +184,7 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--env.fields lorenz", "field 'lorenz' is unknown; expected some of limit_cycle, "),
+        ("--env.fields lorenz", "field 'lorenz' is unknown; expected one of limit_cycle, "),
         ("--env.fields duffing duffing", "fields are duffing, duffing; give at least one, each"),
         ("--policies clever", "policy 'clever' is unknown; expected off, random, hold20"),
         ("--policies hold0", "policy 'hold0' is unknown"),
