@@ -8,15 +8,19 @@ from pathlib import Path
 # Before anything imports matplotlib or JAX; subprocesses inherit it.
 os.environ["MPLBACKEND"] = "Agg"
 if version("jaxlib").startswith("0.10."):  # later ones do not know it
-    # Compiles in half the time what then runs a little slower.
+    # Compiles in half the time what then runs a little slower, each worker on its own core.
     given = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{given} --xla_cpu_use_fusion_emitters=false"
+    faster = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    os.environ["XLA_FLAGS"] = f"{given} {faster}"
 os.environ.setdefault(  # what one worker or run has compiled, no other has to
     "JAX_COMPILATION_CACHE_DIR",
     str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "jax"),
 )
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
+
+# Tests compile for longer than they compute; subprocesses, whose runs are compared bit by bit, too.
+os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
 import jax
 import pytest
@@ -32,32 +36,12 @@ def key() -> jax.Array:
     return jax.random.key(0)
 
 
-HURRIED = ("agents", "envs", "networks", "train")
-"""Folders whose tests compile for ten seconds to run for one; the other ones do not."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_in_a_hurry(request: pytest.FixtureRequest) -> Iterator[None]:
-    """In these folders XLA spends little on making programs fast.
-
-    The variable tells commands in a process of their own, whose runs are compared bit by bit.
-    """
-    hurried = not set(HURRIED).isdisjoint(request.path.parts)
-    with pytest.MonkeyPatch.context() as patch:
-        if hurried:
-            patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-        jax.config.update("jax_disable_most_optimizations", hurried)
-        yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 @pytest.fixture
 def compiled_with_care() -> Iterator[None]:
-    """Within such a folder, for a test that computes for longer than it compiles."""
-    before = jax.config.read("jax_disable_most_optimizations")
+    """For a test that computes for longer than it compiles."""
     jax.config.update("jax_disable_most_optimizations", False)
     yield
-    jax.config.update("jax_disable_most_optimizations", before)
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 LONG_FILES = (

@@ -67,6 +67,7 @@ def test_the_page_has_an_environment_an_agent_and_a_program():
     assert PROGRAM in FILES
 
 
+@pytest.mark.slow
 def test_the_examples_meet_and_learn(examples: Path, key: jax.Array):
     names: dict = {}
     exec(compile(MEETING, "ARCHITECTURE.md", "exec"), names)

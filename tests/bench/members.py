@@ -80,7 +80,8 @@ def differences(case: Case) -> tuple[float, float]:
 def reduced(config: Any) -> Any:
     """`config` with few environments, where it has some."""
     if hasattr(config, "loop"):
-        loop = dataclasses.replace(config.loop, num_envs=8, num_steps=min(config.loop.num_steps, 16))
+        num_steps = min(config.loop.num_steps, 16)
+        loop = dataclasses.replace(config.loop, num_envs=8, num_steps=num_steps)
         return dataclasses.replace(config, loop=loop)
     return small(config)
 
@@ -96,8 +97,7 @@ def main() -> int:
         apart, made = differences(case)
         failed += not apart <= MOST * made
         print(
-            f"{case.program} {case.preset} {case.field} {case.values}: "
-            f"{apart:.1e} of {made:.1e}",
+            f"{case.program} {case.preset} {case.field} {case.values}: {apart:.1e} of {made:.1e}",
             flush=True,
         )
     return int(failed > 0)

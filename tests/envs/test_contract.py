@@ -35,11 +35,16 @@ def test_every_environment_has_a_version():
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"observation": "features", "actions": "absolute", "rows": 4, "cols": 7},
         {"observation": "flood", "rules": "modern"},
-        {"observation": "selective", "rows": 9, "cols": 14},
-        {"observation": "enhanced", "cols": 6, "rules": "modern"},
         {"observation": "planes", "rows": 12, "cols": 5, "rules": "modern"},
+        *(
+            pytest.param(arguments, marks=pytest.mark.slow)
+            for arguments in (
+                {"observation": "features", "actions": "absolute", "rows": 4, "cols": 7},
+                {"observation": "selective", "rows": 9, "cols": 14},
+                {"observation": "enhanced", "cols": 6, "rules": "modern"},
+            )
+        ),
     ],
     ids=lambda arguments: arguments["observation"],
 )

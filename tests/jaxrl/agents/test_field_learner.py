@@ -274,6 +274,7 @@ def test_with_next_to_no_noise_a_filter_learns_as_if_the_state_were_seen():
     assert 0.75 < score(exact) < 1.3
 
 
+@pytest.mark.slow
 def test_through_noise_a_filter_knows_what_it_does_not_know():
     """Noise of five times a step's variance."""
     filtered, naive = outcome("filtered", 0.01), outcome("exact", 0.01)

@@ -46,7 +46,18 @@ def batch_of(key, size, network=NETWORK, features=5):
     return params, batch
 
 
-@pytest.mark.parametrize("env", toy.DISCRETE, ids=lambda env: type(env).__name__)
+HARDEST = ("ActionObservationReward", "TruncatedClimb")
+"""The ones that need all of it; .ci/run does the others, too."""
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        pytest.param(env, marks=[pytest.mark.slow] * (type(env).__name__ not in HARDEST))
+        for env in toy.DISCRETE
+    ],
+    ids=lambda env: type(env).__name__,
+)
 def test_value_and_policy_reach_the_closed_form(env, key):
     config = ppo.Config(learning_rate=1e-2, discount=DISCOUNT, anneal_updates=150.0)
     network: Any = ActorCritic(MLP((16,)), env.num_actions)
@@ -69,7 +80,6 @@ def test_continuous_actions_find_their_targets(key):
     assert np.all(np.asarray(policy.scale) < 0.5)  # it started at 1
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
 def test_cartpole_is_solved_by_most_seeds():

@@ -299,6 +299,7 @@ def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
     assert int(alone.end.updates) == int(alone.end.memory.size) == 6
 
 
+@pytest.mark.slow
 def test_updates_are_those_of_one_adam_that_goes_on():
     """Three updates of two gradient steps each, clipped, with divergences that come slowly."""
     path = one_by_one()

@@ -81,7 +81,13 @@ def test_a_policy_is_filmed_and_evaluated_without_its_run(
     assert not Path("runs/policy-small/eval.json").exists()  # it is of the policy's own ground
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+FIRST = ("linear", "hybrid", "state_machine")
+"""A preset of each kind of action and of reward; .ci/run does the others, too."""
+
+
+@pytest.mark.parametrize(
+    "preset", [pytest.param(x, marks=[pytest.mark.slow] * (x not in FIRST)) for x in PRESETS]
+)
 def test_every_preset_fits_together(preset: str):
     """Shapes alone: what is learnt keeps its structure, a value for each component."""
     config = PRESETS[preset]
