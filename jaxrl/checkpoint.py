@@ -1,9 +1,8 @@
-"""Saves a whole state and loads it again, bit for bit. The only module that knows orbax.
+"""Saves a whole state and loads it again, bit for bit.
 
-`DIRECTORY/0000000120/` is the checkpoint of step 120: `state/`, written by orbax, and
+`DIRECTORY/0000000120/` is the checkpoint of step 120: `state.npz` with the arrays, and
 `record.json`, which holds the caller's `meta`, the shape and dtype of every leaf, and size and
-CRC-32 of every file. orbax itself verifies no checksums: damaged numbers would load silently, and a
-truncated file makes it print pages. So each file is compared with the record first.
+CRC-32 of `state.npz`. The arrays are numbered in the order of the sorted names of the leaves.
 
 A checkpoint is written under a hidden name and renamed when all of it is on the disk; older ones
 are deleted after that. So the newest complete checkpoint survives a crash at any moment.
@@ -20,10 +19,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxrl.types import PyTree
 
-FORMAT = 1
+FORMAT = 2
+ARRAYS = "state.npz"
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +40,8 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
     """Writes `state` (arrays, typed keys included) and `meta` (plain JSON) as step `step`.
 
     Keeps the newest `keep` checkpoints up to this step. Later ones are deleted too: a run that
-    saves an earlier step was resumed from before them.
+    saves an earlier step was resumed from before them. Raises OSError, with a file name, for what
+    the file system refuses; older checkpoints are still there then.
     """
     directory = Path(directory).resolve()
     directory.mkdir(parents=True, exist_ok=True)
@@ -47,18 +49,12 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
         shutil.rmtree(leftover)
     target = directory / f"{step:010d}"
     partial = target.with_name(f".{target.name}.partial")
-    leaves = _leaves(state)
-    _orbax_save(partial / "state", {name: _raw(x) for name, x in leaves.items() if x.size})
-    record = {
-        "format": FORMAT,
-        "step": step,
-        "leaves": {name: _describe(x) for name, x in leaves.items()},
-        "keys": {name: str(jax.random.key_impl(x)) for name, x in leaves.items() if _is_key(x)},
-        "files": _checksums(partial / "state"),
-        "meta": meta,
-    }
-    (partial / "record.json").write_text(_sealed(record))
-    _flush_to_disk(partial)
+    try:
+        _write(partial, step, state, meta)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)  # what is left of it fills the disk
+        error.filename = str(target)
+        raise
     if target.exists():  # damaged, or from before an older checkpoint was resumed
         target.rename(target.with_name(f".{target.name}.replaced"))
     partial.rename(target)
@@ -70,6 +66,27 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
     for replaced in directory.glob(".*.replaced"):
         shutil.rmtree(replaced)
     return target
+
+
+def _write(partial: Path, step: int, state: PyTree, meta: dict) -> None:
+    """Writes the files of a checkpoint and waits until they are on the disk."""
+    leaves = dict(sorted(_leaves(state).items()))
+    partial.mkdir()
+    arrays = {str(i): _plain(x) for i, x in enumerate(leaves.values())}
+    np.savez(partial / ARRAYS, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
+    record = {
+        "format": FORMAT,
+        "step": step,
+        "leaves": {name: _describe(x) for name, x in leaves.items()},
+        "keys": {name: str(jax.random.key_impl(x)) for name, x in leaves.items() if _is_key(x)},
+        "arrays": _size_and_checksum(partial / ARRAYS),
+        "meta": meta,
+    }
+    (partial / "record.json").write_text(_sealed(record))
+    for path in partial.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    _flush_folder(partial)
 
 
 def steps(directory: str | Path) -> list[int]:
@@ -128,9 +145,10 @@ def _is_key(x) -> bool:
     return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def _raw(x: jax.Array) -> jax.Array:
-    """The numbers of a typed key; any other array as it is."""
-    return jax.random.key_data(x) if _is_key(x) else x
+def _plain(x: jax.Array) -> np.ndarray:
+    """The numbers of an array or of a typed key, in a dtype that NumPy itself has."""
+    numbers = np.asarray(jax.random.key_data(x) if _is_key(x) else x)
+    return numbers if numbers.dtype.isbuiltin == 1 else numbers.view(f"u{numbers.itemsize}")
 
 
 def _describe(x) -> str:
@@ -158,35 +176,20 @@ def mismatch(found: dict[str, Any], expected: dict[str, Any]) -> str:
 
 def _load(path: Path, key_impls: dict[str, str], like: PyTree) -> PyTree:
     """The state of a checkpoint that has the leaves of `like`."""
-    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    leaves = _leaves(like)
-    targets = {}
-    for name, x in leaves.items():
-        raw = jax.eval_shape(_raw, jax.ShapeDtypeStruct(x.shape, x.dtype))
-        if x.size:  # orbax refuses arrays without elements, which hold nothing anyway
-            sharding = getattr(x, "sharding", None) or here
-            targets[name] = jax.ShapeDtypeStruct(raw.shape, raw.dtype, sharding=sharding)
-    arrays = _orbax_restore(path / "state", targets)
-    for name, x in leaves.items():
-        if not x.size:
-            arrays[name] = jnp.zeros(x.shape, x.dtype)
-        elif _is_key(x):
-            arrays[name] = jax.random.wrap_key_data(arrays[name], impl=key_impls[name])
-    return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name in leaves])
+    leaves, loaded = _leaves(like), {}
+    with np.load(path / ARRAYS, allow_pickle=False) as arrays:
+        for i, name in enumerate(sorted(leaves)):
+            loaded[name] = _placed(arrays[str(i)], leaves[name], key_impls.get(name))
+    return jax.tree.unflatten(jax.tree.structure(like), [loaded[name] for name in leaves])
 
 
-def _orbax_save(path: Path, arrays: dict[str, jax.Array]) -> None:
-    import orbax.checkpoint as ocp  # imported here, since it takes 0.25 s
-
-    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
-        checkpointer.save(path, args=ocp.args.StandardSave(arrays))
-
-
-def _orbax_restore(path: Path, targets: dict[str, jax.ShapeDtypeStruct]) -> dict[str, Any]:
-    import orbax.checkpoint as ocp
-
-    with ocp.Checkpointer(ocp.StandardCheckpointHandler()) as checkpointer:
-        return checkpointer.restore(path, args=ocp.args.StandardRestore(targets))
+def _placed(numbers: np.ndarray, like: Any, key_impl: str | None) -> jax.Array:
+    """An array or a typed key on the devices of `like`; on the default one if it has none."""
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    if key_impl is None:
+        numbers = numbers.view(like.dtype)
+    array = jax.device_put(numbers, getattr(like, "sharding", None) or device, may_alias=False)
+    return array if key_impl is None else jax.random.wrap_key_data(array, impl=key_impl)
 
 
 def _sealed(record: dict) -> str:
@@ -210,37 +213,24 @@ def _verified(path: Path) -> dict[str, Any]:
     if record["format"] != FORMAT:
         raise CheckpointError(f"{path} has format {record['format']}; this program reads {FORMAT}")
     try:
-        found = _checksums(path / "state")
+        found = _size_and_checksum(path / ARRAYS)
+    except FileNotFoundError:
+        raise _Damaged(f"{ARRAYS} is missing") from None
     except OSError as error:
         raise _Damaged(str(error)) from None
-    for name, (size, checksum) in record["files"].items():
-        if name not in found:
-            raise _Damaged(f"state/{name} is missing")
-        if found[name] != [size, checksum]:
-            raise _Damaged(f"state/{name} has {found[name][0]} bytes of {size}, or other content")
+    if found != record["arrays"]:
+        size = record["arrays"][0]
+        raise _Damaged(f"{ARRAYS} has {found[0]} bytes of {size}, or other content")
     return record
 
 
-def _checksums(folder: Path) -> dict[str, list[int]]:
-    """`{relative path: [bytes, crc32]}` of every file below `folder`."""
-    sums = {}
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        checksum, size = 0, 0
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                checksum, size = zlib.crc32(block, checksum), size + len(block)
-        sums[path.relative_to(folder).as_posix()] = [size, checksum]
-    return sums
-
-
-def _flush_to_disk(folder: Path) -> None:
-    """Waits until every file and folder below `folder` is on the disk, safe from a power cut."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-    for path in (folder, *(p for p in folder.rglob("*") if p.is_dir())):
-        _flush_folder(path)
+def _size_and_checksum(path: Path) -> list[int]:
+    """`[bytes, crc32]` of a file."""
+    checksum, size = 0, 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            checksum, size = zlib.crc32(block, checksum), size + len(block)
+    return [size, checksum]
 
 
 def _flush_folder(path: Path) -> None:

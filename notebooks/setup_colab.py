@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 PACKAGES = ("jaxrl", "envs", "train")
 REQUIRED = (
     *("jax", "jaxlib", "flax", "optax", "chex", "jraph", "gymnax", "six", "numpy"),
-    *("orbax-checkpoint", "safetensors", "tyro", "rich", "matplotlib", "pillow", "pyyaml"),
+    *("scipy", "safetensors", "tyro", "rich", "matplotlib", "pillow", "pyyaml"),
 )
 LOWEST, BELOW = (0, 10), (0, 12)  # versions of jax and jaxlib that the project runs on
 PLUGINS = {

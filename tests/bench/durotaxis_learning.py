@@ -22,8 +22,8 @@ from jaxrl.types import Agent
 from tests.bench.snake_speed import append, machine
 from train.durotaxis.config import PRESETS, Config, make_env
 from train.durotaxis.training import make_training
+from train.host.metrics_file import read_metrics
 from train.host.pictures import interval
-from train.host.records import read_metrics
 from train.host.run import run
 
 RESULTS = Path(__file__).parent / "results" / "durotaxis_learning.json"

@@ -136,7 +136,8 @@ def training(torso: str, updates: int) -> Case:
     config = dataclasses.replace(config, network=dataclasses.replace(config.network, torso=torso))
     made = make_training(config)
     started = time.perf_counter()
-    traced = compiled.trace(made.init, made.update, jnp.asarray(0), updates, skip=False)
+    start = compiled.trace_init(made.init, jnp.asarray(0))
+    traced = compiled.trace(start, made.update, updates, skip=False)
     program = traced.compile()
     compile_s = time.perf_counter() - started
     kept = [program.init(jnp.asarray(0))]

@@ -21,7 +21,7 @@ from jaxrl.agents import dqn
 from jaxrl.loop import Config as LoopConfig
 from tests.bench.snake_speed import append, machine
 from train.host import compiled, runs, scores
-from train.host.records import read_metrics
+from train.host.metrics_file import read_metrics
 from train.host.run import run
 from train.snake.config import DQN, PRESETS, AnyConfig, Network
 from train.snake.training import make_training

@@ -38,7 +38,8 @@ def timed(config: AnyConfig, seconds: float, repeats: int) -> dict[str, Any]:
     training = make_training(config)
     per_update = training.steps_per_update
     started = time.perf_counter()
-    traced = compiled.trace(training.init, training.update, jnp.int32(0), 100_000, skip=False)
+    start = compiled.trace_init(training.init, jnp.int32(0))
+    traced = compiled.trace(start, training.update, 100_000, skip=False)
     program = traced.compile()
     compile_s = time.perf_counter() - started
     state = program.init(jnp.int32(0))

@@ -16,8 +16,8 @@ import numpy as np
 from jaxrl import planning
 from jaxrl.dynamics.stimulation import Config as Policy
 from tests.bench.snake_speed import append, machine
+from train.host.metrics_file import read_metrics
 from train.host.pictures import interval
-from train.host.records import read_metrics
 from train.host.run import run
 from train.vector_field.config import PRESETS, Config
 from train.vector_field.scores import comparisons, error_curves

@@ -14,9 +14,10 @@ from typing import Any, TypeVar, cast
 
 import tyro
 
+from jaxrl import checks
 from train.host import records
-from train.host.config import field_of, rebuild
-from train.host.errors import QUIT, REFUSED, RunError, UsageError
+from train.host.config import field_of, names_below, rebuild
+from train.host.errors import FAILED, QUIT, REFUSED, RunError, UsageError, of_the_system
 from train.host.program import Program
 from train.host.run import train_program
 
@@ -32,9 +33,10 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
     def train() -> None:
         config, preset = parse(program, sys.argv[1:] if arguments is None else arguments)
         try:
+            checks.config(config)
             training = program.training(config)
         except ValueError as error:
-            raise UsageError(" ".join(str(error).split())) from error
+            raise UsageError(with_flags(" ".join(str(error).split()), config)) from error
         train_program(program, config, preset, training)
 
     return command(train)
@@ -55,6 +57,9 @@ def command(function: Callable[[], object]) -> int:
     except BrokenPipeError:  # the reader has closed the pipe, as in `--help | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains later
         return QUIT
+    except OSError as error:
+        print(of_the_system(error), file=sys.stderr)
+        return FAILED
     return 0
 
 
@@ -90,6 +95,21 @@ def refuse_idle(program: Program, config: Any, default: Any) -> None:
         if field_of(config, name) != field_of(default, name):
             flag = name.replace("_", "-")
             raise UsageError(f"--{flag} has no effect, as {reason}: leave it out")
+
+
+def with_flags(message: str, config: Any) -> str:
+    """`message` with the fields that it names as the flags that set them: `--agent.clip`.
+
+    A field is named by its dotted name or, if that is clear, by the last part of it.
+    """
+    names = names_below(config, "")
+
+    def flag(word: re.Match) -> str:
+        found = [x for x in names if x == word[0] or x.endswith(f".{word[0]}")]
+        is_field = word[0] in names or "_" in word[0]
+        return f"--{found[0].replace('_', '-')}" if is_field and len(found) == 1 else word[0]
+
+    return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", flag, message)
 
 
 def started_by(program: Program) -> str:
@@ -139,14 +159,6 @@ def parse_flags(
         if stop.code != REFUSED:
             raise
         raise UsageError(f"{one_line(complaint.getvalue())}; --help lists all flags") from None
-
-
-def refuse_below_one(options: Any, *names: str) -> None:
-    """Raises UsageError for the first of these flags that is given and below 1."""
-    for name in names:
-        value = getattr(options, name)
-        if value is not None and value < 1:
-            raise UsageError(f"--{name.replace('_', '-')} is {value}; expected at least 1")
 
 
 def one_line(box: str) -> str:

@@ -45,15 +45,21 @@ class Traced(NamedTuple):
         return Programs(self.init, self.chunk.lower().compile(options), self.like)
 
 
-def trace(init: Init, update: Update, seeds: jax.Array, length: int, skip: bool) -> Traced:
-    """Traces `init` for `seeds`, a scalar or `[S]`, and chunks of up to `length` updates.
+def trace_init(init: Init, seeds: jax.Array) -> jax.stages.Traced:
+    """Traces `init` for `seeds`, a scalar or `[S]`. A scalar seed is not vmapped."""
+    return jax.jit(init_all(init, seeds)).trace(seeds)
 
-    A scalar seed is not vmapped. For `skip` see `guarded`.
+
+def trace(init: jax.stages.Traced, update: Update, length: int, skip: bool) -> Traced:
+    """Compiles what `trace_init` made, and traces chunks of up to `length` updates.
+
+    For `skip` see `guarded`.
     """
-    start, step = init_all(init, seeds), guarded(update, skip)
+    (seeds,) = init.jaxpr.in_avals
+    step = guarded(update, skip)
     if seeds.ndim:
         step = jax.vmap(step)
-    lowered = jax.jit(start).lower(seeds)
+    lowered = init.lower()
     compiled = lowered.compile()
     like = jax.tree.map(
         lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),

@@ -1,7 +1,12 @@
 """Errors that a user sees: a message of one line and an exit code."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 FAILED = 1
-"""Exit code of a run whose numbers are no longer finite, and after any other exception."""
+"""Exit code of a run whose numbers are no longer finite, when the file system refuses something,
+and after any other exception."""
 REFUSED = 2
 """Exit code after bad input."""
 INTERRUPTED = 75
@@ -30,3 +35,21 @@ class Interrupted(RunError):
     """A signal asked the run to stop; everything is saved."""
 
     exit_code = INTERRUPTED
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Adds the file's name to an OSError that has none, as after writing to a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def of_the_system(error: OSError) -> str:
+    """One line about what the file system refused, where, and what to do once that is mended."""
+    said = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    where = f"{error.filename}: " if error.filename else ""
+    return "; ".join([f"{where}{said}", *getattr(error, "__notes__", [])])

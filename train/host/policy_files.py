@@ -3,18 +3,21 @@
 Arrays are named as in the network, such as "torso/Dense_0/kernel". Each entry of the metadata is
 JSON:
 
-    format        1
+    format        2
     entry_point   the program that trained it (`Program.address`)
     preset        name of the preset that the training began from
     config        every field of its configuration, for one seed
     updates       number of updates it was trained for
     trained       versions of the libraries, device, and commit if known
     scores        the row of this seed in `eval.json`, or null
+    sha256        checksum of all entries above but the format, and of all arrays
 
 Nothing in such a file is ever executed, and no array is read before its name and shape are right.
 """
 
+import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ from jaxrl.types import AgentState
 from train.host import records
 from train.host.errors import UsageError
 
-FORMAT = 1
+FORMAT = 2
 TRAINED = Path(__file__).parent.parent / "trained"
 """Folder of the policies that come with the package."""
 ENTRIES = ("entry_point", "preset", "config", "updates", "trained", "scores")
@@ -41,26 +44,52 @@ def names() -> list[str]:
 
 
 def file_of(name: str | Path) -> Path:
-    """The file of that name or path. Raises UsageError if there is none."""
+    """The file of that path, or of that name: in the package, else in the current directory.
+
+    Raises UsageError if there is none.
+    """
     path = path_of(name)
+    if not is_path(name) and (TRAINED / path.name).is_file():
+        return TRAINED / path.name
     if not path.is_file():
-        known = ", ".join(names()) or "none comes with the package"
-        raise UsageError(f"there is no policy {name} ({known}): give a name or a .safetensors file")
+        known = ", ".join(names()) or "none"
+        raise UsageError(
+            f"there is no policy {name}, and no file {path}: give the path of a .safetensors file, "
+            f"or the name of a policy of the package ({known})"
+        )
     return path
 
 
 def path_of(name: str | Path) -> Path:
-    """A name is a file of the package; with `.safetensors` or a folder in it, it is a path."""
-    path = Path(name)
-    is_path = path.suffix == ".safetensors" or len(path.parts) > 1
-    return path if is_path else TRAINED / f"{name}.safetensors"
+    """The file that a name or a path means outside of the package; it need not exist."""
+    text = str(name)
+    return Path(text if text.endswith(".safetensors") else f"{text}.safetensors")
+
+
+def is_path(name: str | Path) -> bool:
+    """Whether this is a path, and so never a name of the package."""
+    return any(part in str(name) for part in ("/", os.sep, ".safetensors"))
 
 
 def parameters(agent_state: AgentState) -> dict[str, Any]:
-    """The parameters an agent acts with: the leaves below its field `params`, by name."""
+    """The parameters an agent acts with: the leaves below its fields `params`, by name.
+
+    Raises UsageError if there are none: such an agent has nothing that a policy could hold.
+    """
     leaves = jax.tree_util.tree_leaves_with_path(agent_state)
     named = {_name(path): x for path, x in leaves}
-    return {name: x for name, x in named.items() if name}
+    found = {name: x for name, x in named.items() if name}
+    if not found:
+        raise UsageError(
+            "the state of this agent has no numbers below a field named params, so there is no "
+            "policy of it: put all that act reads below a field of that name"
+        )
+    return found
+
+
+def is_parameter(path: tuple) -> bool:
+    """Whether the leaf at this path of an agent's state is kept in a policy."""
+    return bool(_name(path))
 
 
 def with_parameters(like: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
@@ -97,8 +126,13 @@ def _name(path: tuple, field: str = "params") -> str:
     fields = [getattr(key, "name", None) for key in path]
     if field not in fields:
         return ""
-    keys = [str(key.key) for key in path[fields.index(field) + 1 :]]
+    keys = [_label(key) for key in path[fields.index(field) + 1 :]]
     return "/".join(keys[1:] if keys[:1] == ["params"] else keys) or field
+
+
+def _label(key: Any) -> str:
+    """A step of a path: of a dict, a field or a list."""
+    return str(next(getattr(key, x) for x in ("key", "name", "idx") if hasattr(key, x)))
 
 
 def write(path: Path, arrays: dict[str, Any], content: dict[str, Any]) -> None:
@@ -106,9 +140,20 @@ def write(path: Path, arrays: dict[str, Any], content: dict[str, Any]) -> None:
     refuse_not_finite(path, arrays)
     metadata = {name: json.dumps(content[name]) for name in ENTRIES}
     numbers = {name: np.asarray(x) for name, x in arrays.items()}
-    data = arrays_as_bytes.save(numbers, {"format": json.dumps(FORMAT), **metadata})
+    metadata |= {"format": json.dumps(FORMAT), "sha256": json.dumps(checksum(metadata, numbers))}
+    data = arrays_as_bytes.save(numbers, metadata)
     with records.replacing(path) as file:
         file.write(data)
+
+
+def checksum(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
+    """The SHA-256 of the `ENTRIES` of the metadata and of the arrays with their names."""
+    digest = hashlib.sha256()
+    for name in ENTRIES:
+        digest.update(f"{name}={metadata.get(name)}\n".encode())
+    for name, x in sorted(arrays.items()):
+        digest.update(f"{name} {x.dtype}{x.shape}\n".encode() + np.ascontiguousarray(x).tobytes())
+    return digest.hexdigest()
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
@@ -132,8 +177,11 @@ def read_arrays(path: Path, like: dict[str, Any]) -> dict[str, np.ndarray]:
         shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
         _refuse_other(path, shapes, {name: list(x.shape) for name, x in like.items()})
         arrays = {name: file.get_tensor(name) for name in like}
+        metadata = file.metadata() or {}
     dtypes = {name: str(x.dtype) for name, x in arrays.items()}
     _refuse_other(path, dtypes, {name: str(x.dtype) for name, x in like.items()})
+    if json.dumps(checksum(metadata, arrays)) != metadata.get("sha256"):
+        raise UsageError(f"{path} is damaged (its checksum differs): copy or export it again")
     refuse_not_finite(path, arrays)
     return arrays
 

@@ -6,11 +6,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxrl import checkpoint
-from train.host import compiled, policy_files, records
+from jaxrl import checkpoint, checks
+from train.host import compiled, memory, policy_files, records
 from train.host.config import differences, plain
 from train.host.errors import UsageError
+from train.host.metrics_file import count_rows
 from train.host.records import CHECKPOINTS
+from train.host.rows import Counters
 from train.host.settings import MAY_CHANGE, Config, Training
 
 
@@ -25,12 +27,26 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
             saved = checkpoint.read_meta(Path(directory) / CHECKPOINTS)
         except checkpoint.CheckpointError as error:
             raise UsageError(f"{error}: delete that folder to start over") from None
+        if saved["counters"].keys() != set(Counters._fields):
+            raise UsageError(f"{directory} was written by another version: start a new run")
     fixed = {"run.total_steps"} if training.budget_shapes_learning else set()
     changed = differences(saved["config"], plain(config), MAY_CHANGE - fixed)
     if changed:
         raise UsageError(
             f"{directory} has another configuration ({'; '.join(changed)}): "
             "resume it without these fields, or start a new run"
+        )
+
+
+def refuse_lost(directory: Path) -> None:
+    """Raises UsageError if a run to resume had checkpoints and has none any more."""
+    if checkpoint.steps(directory / CHECKPOINTS):
+        return
+    settings, rows = records.read_config(directory)["config"]["run"], count_rows(directory)
+    if rows > settings["checkpoint_every"] * settings["num_seeds"]:
+        raise UsageError(
+            f"{directory} has {rows} rows in metrics.jsonl but no checkpoint: put "
+            f"{CHECKPOINTS}/ back, or delete metrics.jsonl to start over"
         )
 
 
@@ -50,20 +66,33 @@ def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.
     return policy_files.read_arrays(path, policy_files.parameters(agent))
 
 
-def trace(training: Training, settings: Config) -> compiled.Traced:
-    """Traces the programs. Raises UsageError for sizes that do not fit together."""
-    try:
-        traced = compiled.trace(
-            training.init,
-            training.update,
-            settings.seed_array(),
-            settings.chunk_updates(training.steps_per_update),
-            skip=settings.on_nonfinite == "skip",
+def trace(training: Training, config: Any) -> compiled.Traced:
+    """Traces the programs. Raises UsageError for sizes that do not fit together, or into memory."""
+    settings: Config = config.run
+    length = settings.chunk_updates(training.steps_per_update)
+    if settings.total_updates(training.steps_per_update) > checks.INT32:
+        raise UsageError(
+            f"--run.total-steps {settings.total_steps:,} are more than {checks.INT32:,} updates of "
+            f"{training.steps_per_update:,} steps: choose fewer, or larger updates"
         )
-    except ValueError as error:
+    try:
+        start = compiled.trace_init(training.init, settings.seed_array())
+        memory.refuse_state(start.out_info, config)
+        memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config)
+        skip = settings.on_nonfinite == "skip"
+        traced = compiled.trace(start, training.update, length, skip)
+    except (ValueError, OverflowError) as error:
         raise UsageError(" ".join(str(error).split())) from error
+    memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config)
     refuse_other_score(training.score, traced.chunk.out_info[1])
     return traced
+
+
+def compile_within_memory(traced: compiled.Traced, config: Any) -> compiled.Programs:
+    """Compiles. Raises UsageError if the compiled program needs more memory than there is."""
+    programs = traced.compile()
+    memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config)
+    return programs
 
 
 def refuse_other_score(score: str, report: compiled.Report) -> None:

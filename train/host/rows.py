@@ -16,6 +16,7 @@ class Counters(NamedTuple):
     skipped: list[int]  # [S] updates undone
     restores: int  # returns to a checkpoint
     seconds: float  # spent in chunks
+    rows: int  # of the record
     settled: bool = False  # no seed has anything more to learn
 
 
@@ -36,6 +37,7 @@ def counted(counters: Counters, report: Report, seconds: float, settled: str = "
         skipped=(np.array(counters.skipped) + skipped).tolist(),
         restores=counters.restores,
         seconds=counters.seconds + seconds,
+        rows=counters.rows + len(counters.episodes),
         settled=bool(settled) and bool(np.all(report.metrics.agent[settled][-1] > 0)),
     )
 

@@ -17,12 +17,18 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from jaxrl import checkpoint
+from jaxrl import checkpoint, checks
 from jaxrl.types import RunState
-from train.host import compiled, policy_files, records
+from train.host import compiled, metrics_file, policy_files, records
 from train.host.config import differences, plain
 from train.host.errors import Interrupted, NonFiniteError, RunError, UsageError
-from train.host.preparation import policy_for, refuse_other_config, trace
+from train.host.preparation import (
+    compile_within_memory,
+    policy_for,
+    refuse_lost,
+    refuse_other_config,
+    trace,
+)
 from train.host.program import Program, Run
 from train.host.progress import Display, clock, per_second
 from train.host.records import CHECKPOINTS
@@ -57,15 +63,16 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     settings: Config = config.run
     if settings.resume:
         refuse_other_config(training, config, name)
+        refuse_lost(Path(settings.resume))
     started = time.perf_counter()
-    traced = trace(training, settings)
+    traced = trace(training, config)
     policy = policy_for(training, settings, name)
     directory = Path(settings.resume or records.create(settings.directory, name))
-    with records.MetricsFile(directory) as record, Display(name) as display:
+    with metrics_file.MetricsFile(directory) as record, Display(name) as display:
         records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
         with StopRequest(display.say) as stop:
-            programs = traced.compile()
+            programs = compile_within_memory(traced, config)
             display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}")
             meta = {"name": name, "config": plain(config), **records.provenance()}
             session = Session(
@@ -89,6 +96,7 @@ def train_program(
     `training` is `program.training(config)`, if that has been made already. Raises ValueError for
     what does not fit together, and what `run` raises.
     """
+    checks.config(config)
     result = run(training or program.training(config), config, program.address, preset)
     settings: Config = config.run
     agents = agents_of(result.state.agent, settings.num_seeds)
@@ -112,7 +120,7 @@ class Session:
     directory: Path
     programs: compiled.Programs
     policy: dict[str, np.ndarray] | None  # the parameters a new run begins with
-    record: records.MetricsFile
+    record: metrics_file.MetricsFile
     display: Display
     stop: StopRequest
     meta: dict[str, Any]
@@ -195,8 +203,10 @@ class Session:
             state = self.programs.init(self.settings.seed_array())
             if self.policy is not None:
                 state = state._replace(agent=policy_files.warm_started(state.agent, self.policy))
-            counters = Counters(updates=0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0)
-        self.record.cut(counters.updates)
+            counters = Counters(0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0, rows=0)
+        if dropped := self.record.cut(counters.rows):
+            told = f"rows that came after update {counters.updates} are computed again"
+            self.display.say(f"{self.meta['name']}: {dropped} {told}")
         self._saved = counters
         return state, counters
 

@@ -13,7 +13,8 @@ from tests.train.host import descent
 from tests.train.images import assert_drawn
 from train import evaluate, render
 from train.host import command, compiled
-from train.host.records import read_config, read_metrics
+from train.host.metrics_file import read_metrics
+from train.host.records import read_config
 
 SEEDS, UPDATES = (0, 1), 8
 

@@ -8,7 +8,7 @@ from PIL import Image
 from scipy import stats
 
 from tests.train.images import assert_drawn, saved, words_fit
-from train.host import pictures, records
+from train.host import metrics_file, pictures
 from train.host.rows import mean_score
 
 
@@ -156,10 +156,10 @@ def test_a_run_without_episodes_has_an_empty_picture(tmp_path, rows):
 
 def test_rows_of_a_record_can_be_drawn(tmp_path):
     rows = [{**row, "updates": 1} for row in rows_of({0: [1.0, float("inf"), 3.0]})]
-    with records.MetricsFile(tmp_path) as record:
+    with metrics_file.MetricsFile(tmp_path) as record:
         record.append(rows)
     pictures.learning_curve(
-        records.read_metrics(tmp_path), str(tmp_path / "curve.png"), "score", "A run"
+        metrics_file.read_metrics(tmp_path), str(tmp_path / "curve.png"), "score", "A run"
     )
     assert ink(tmp_path / "curve.png")["curve"] > 20
 

@@ -14,7 +14,7 @@ from flax import struct
 from rich.console import Console
 
 from jaxrl.evaluate import Episodes
-from train.host import records
+from train.host import metrics_file, records
 from train.host.config import differences, plain, rebuild
 from train.host.errors import UsageError
 from train.host.progress import Display, clock, per_second
@@ -128,23 +128,23 @@ def rows(*updates: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("tail", [b"", b'{"seed": 0, "updates": 5', b"\xff\xfe\n", b"[]\n"])
 def test_the_record_is_cut_to_the_checkpoint(tmp_path: Path, tail: bytes):
-    with records.MetricsFile(tmp_path) as record:
+    with metrics_file.MetricsFile(tmp_path) as record:
         record.append(rows(1, 2, 3, 4))
         record.sync()
     with (tmp_path / "metrics.jsonl").open("ab") as file:
         file.write(tail)
-    assert records.read_metrics(tmp_path) == rows(1, 2, 3, 4)
-    with records.MetricsFile(tmp_path) as record:
-        record.cut(9)
-        assert records.read_metrics(tmp_path) == rows(1, 2, 3, 4)
-        record.cut(2)
-        assert records.read_metrics(tmp_path) == rows(1, 2)
+    assert metrics_file.read_metrics(tmp_path) == rows(1, 2, 3, 4)
+    with metrics_file.MetricsFile(tmp_path) as record:
+        assert record.cut(8) == 0
+        assert metrics_file.read_metrics(tmp_path) == rows(1, 2, 3, 4)
+        assert record.cut(4) == 4
+        assert metrics_file.read_metrics(tmp_path) == rows(1, 2)
         record.append(rows(3))
-    assert records.read_metrics(tmp_path) == rows(1, 2, 3)
+    assert metrics_file.read_metrics(tmp_path) == rows(1, 2, 3)
 
 
 def test_the_record_is_json_whatever_the_numbers(tmp_path: Path):
-    with records.MetricsFile(tmp_path) as record:
+    with metrics_file.MetricsFile(tmp_path) as record:
         record.append([{"updates": 1, "agent": {"loss": float("nan"), "q": [1.0, float("inf")]}}])
     line = (tmp_path / "metrics.jsonl").read_text()
     assert json.loads(line, parse_constant=pytest.fail)["agent"] == {"loss": None, "q": [1.0, None]}
@@ -152,7 +152,7 @@ def test_the_record_is_json_whatever_the_numbers(tmp_path: Path):
 
 def test_no_record(tmp_path: Path):
     with pytest.raises(UsageError, match=r"holds no metrics\.jsonl"):
-        records.read_metrics(tmp_path)
+        metrics_file.read_metrics(tmp_path)
 
 
 def test_an_evaluation_is_summarised(tmp_path: Path):

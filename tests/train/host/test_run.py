@@ -23,7 +23,7 @@ from jaxrl import checkpoint
 from jaxrl.evaluate import evaluate
 from jaxrl.loop import Metrics, TrainState
 from tests.train import tiny
-from train.host import compiled, records
+from train.host import compiled, metrics_file
 from train.host.command import main, parse
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, NonFiniteError, UsageError
 from train.host.run import Result, run
@@ -65,7 +65,7 @@ def bits(state: Any) -> list[bytes]:
 
 def timeless_rows(directory: Path) -> list[dict[str, Any]]:
     """The record but for the times."""
-    rows = records.read_metrics(directory)
+    rows = metrics_file.read_metrics(directory)
     return [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
 
 
@@ -134,7 +134,7 @@ def assert_equal_runs(directory: Path, state: Any, whole: Result) -> None:
 
 
 def test_the_record_tells_what_the_updates_reported(whole: Result, healthy: Healthy):
-    rows = records.read_metrics(whole.directory)
+    rows = metrics_file.read_metrics(whole.directory)
     assert [row["updates"] for row in rows] == list(range(2, UPDATES + 1, 2))
     episodes = 0
     for i, row in enumerate(rows[:4]):
@@ -162,7 +162,7 @@ def test_half_a_run_and_the_rest_are_a_whole_one(tmp_path: Path, whole: Result):
     assert checkpoint.steps(directory / "checkpoints") == [6, half]
     result = train(configure(resume=directory))
     assert bits(result.state) == bits(whole.state)
-    updates = [row["updates"] for row in records.read_metrics(directory)]
+    updates = [row["updates"] for row in metrics_file.read_metrics(directory)]
     assert updates == sorted({*range(2, UPDATES + 1, 2), half})
 
 
@@ -172,9 +172,9 @@ def test_seeds_side_by_side(tmp_path: Path, whole: Result):
     train(configure(updates=4, directory=tmp_path / "run", **seeds))
     result = train(configure(updates=8, resume=tmp_path / "run", **seeds))
     assert jax.tree.leaves(result.state.agent.params)[0].shape[0] == 2
-    rows = records.read_metrics(tmp_path / "run")
+    rows = metrics_file.read_metrics(tmp_path / "run")
     assert [(row["seed"], row["updates"]) for row in rows] == [(0, 4), (1, 4), (0, 8), (1, 8)]
-    alone = records.read_metrics(whole.directory)
+    alone = metrics_file.read_metrics(whole.directory)
     for row, chunks in ((rows[0], alone[:2]), (rows[2], alone[2:4])):  # chunks of two updates
         assert row["episodes"] == chunks[1]["episodes"]
         for name, value in row["agent"].items():
@@ -195,7 +195,7 @@ def test_sigterm_saves_and_the_run_goes_on(tmp_path: Path, whole: Result):
     assert "SIGTERM: finishing the chunk" in out
     assert re.fullmatch(rf"stopped after \d+ of 300 environment steps: --resume {directory}\n", err)
     stopped_at = checkpoint.steps(directory / "checkpoints")[-1]
-    assert stopped_at == records.read_metrics(directory)[-1]["updates"] < UPDATES
+    assert stopped_at == metrics_file.read_metrics(directory)[-1]["updates"] < UPDATES
     process = start("--resume", directory)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
@@ -214,7 +214,7 @@ def test_a_crash_loses_only_what_came_after_the_checkpoint(
     with (directory / "metrics.jsonl").open("ab") as file:
         file.write(b'{"seed": 0, "upd')
     newest = directory / "checkpoints" / "0000000012"
-    os.truncate(newest / "state" / "manifest.ocdbt", 20)
+    os.truncate(newest / checkpoint.ARRAYS, 20)
     with caplog.at_level(logging.WARNING):
         result = train(configure(resume=directory))
     assert any(f"{newest} is skipped" in r.getMessage() for r in caplog.records)
@@ -243,13 +243,13 @@ def test_an_interrupt_in_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """The exception says how to go on, and Ctrl-C is Ctrl-C again."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in numbers]
-    append = records.MetricsFile.append
+    append = metrics_file.MetricsFile.append
 
     def press_ctrl_c(self, rows):
         append(self, rows)
         os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(records.MetricsFile, "append", press_ctrl_c)
+    monkeypatch.setattr(metrics_file.MetricsFile, "append", press_ctrl_c)
     with pytest.raises(Interrupted, match=f"30 of 300 environment steps: --resume {tmp_path}"):
         train(configure(directory=tmp_path / "run"))
     assert [signal.getsignal(number) for number in numbers] == before
@@ -292,7 +292,8 @@ def test_a_state_of_another_program_is_refused(whole: Result):
 
 
 def test_a_directory_has_one_writer(whole: Result):
-    with records.MetricsFile(whole.directory), pytest.raises(UsageError, match="another process"):
+    refused = pytest.raises(UsageError, match="another process")
+    with metrics_file.MetricsFile(whole.directory), refused:
         train(configure(resume=whole.directory))
 
 
@@ -316,7 +317,7 @@ def test_sizes_that_do_not_fit_leave_nothing_behind(tmp_path: Path):
 
 def test_enough_episodes_end_a_run(tmp_path: Path):
     result = train(configure(max_episodes=5, directory=tmp_path / "run"))
-    rows = records.read_metrics(result.directory)
+    rows = metrics_file.read_metrics(result.directory)
     assert rows[-2]["episodes"] < 5 <= rows[-1]["episodes"]
     assert checkpoint.steps(result.directory / "checkpoints")[-1] == rows[-1]["updates"] < UPDATES
 
@@ -334,7 +335,7 @@ class TestNonFinite:
         ):
             train(self.poisoned(tmp_path, healthy.poison(6)))
         assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [4]
-        assert [row["updates"] for row in records.read_metrics(tmp_path / "run")] == [2, 4]
+        assert [row["updates"] for row in metrics_file.read_metrics(tmp_path / "run")] == [2, 4]
 
     def test_skip(self, tmp_path: Path, healthy: Healthy):
         """The agent stays as it was before that update; environments and keys have moved on."""
@@ -346,7 +347,7 @@ class TestNonFinite:
         assert_close(result.state, state)
         assert result.updates == 8
         assert int(result.state.agent.updates) == 7
-        rows = records.read_metrics(result.directory)
+        rows = metrics_file.read_metrics(result.directory)
         assert [row["skipped"] for row in rows] == [0, 0, 1, 1]
         assert rows[2]["agent"]["bits"] == healthy.reports[4].agent["bits"]  # of the one kept
 
@@ -358,7 +359,7 @@ class TestNonFinite:
         """Back to update 4, and another way on from there."""
         result = train(self.poisoned(tmp_path, healthy.poison(6), on_nonfinite="restore"))
         assert "back to update 4" in capsys.readouterr().out
-        rows = records.read_metrics(result.directory)
+        rows = metrics_file.read_metrics(result.directory)
         assert [row["updates"] for row in rows] == [2, 4, 6, 8]
         assert [row["restores"] for row in rows] == [0, 0, 1, 1]
         state = healthy.states[4]

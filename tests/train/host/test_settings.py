@@ -2,6 +2,7 @@
 
 import pytest
 
+from jaxrl import checks
 from train.host.settings import MAY_CHANGE, Config, PlayConfig
 
 
@@ -48,9 +49,15 @@ def test_games_are_evaluated_if_wanted():
     ],
 )
 def test_a_field_below_its_least_value_is_refused(kind, field: str, least: int):
-    kind(**{field: least})
-    with pytest.raises(ValueError, match=f"{field} must be at least {least}; got {least - 1}"):
-        kind(**{field: least - 1})
+    checks.config(kind(**{field: least}))
+    with pytest.raises(ValueError, match=f"^{field} is {least - 1}, expected .* at least {least}"):
+        checks.config(kind(**{field: least - 1}))
+
+
+def test_the_last_seed_fits_into_32_bits():
+    assert Config(seed=2**31 - 2, num_seeds=2).seeds == [2**31 - 2, 2**31 - 1]
+    with pytest.raises(ValueError, match=r"seed must be below 2\*\*31; got 2147483647 and 2 seeds"):
+        Config(seed=2**31 - 1, num_seeds=2)
 
 
 def test_what_may_change_is_a_field():

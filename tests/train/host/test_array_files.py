@@ -1,0 +1,82 @@
+"""NumPy files: what NumPy wrote is read, and a header is believed only as far as it may be."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from train.host import array_files
+
+RNG = np.random.default_rng(0)
+ARRAYS = {
+    "rows": RNG.normal(size=(3, 4)),
+    "columns": np.asfortranarray(RNG.normal(size=(3, 4)).astype(np.float32)),
+    "scalar": np.array(7),
+    "empty": np.zeros((0, 3), np.int16),
+    "big end first": np.arange(5, dtype=">i4"),
+}
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_arrays_come_back(tmp_path, save):
+    save(tmp_path / "x.npz", **ARRAYS)
+    found = array_files.read_npz(tmp_path / "x.npz", [*ARRAYS, "absent"])
+    assert found.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[name], array, strict=True)
+        np.save(tmp_path / "x.npy", array)
+        np.testing.assert_array_equal(array_files.read_npy(tmp_path / "x.npy"), array, strict=True)
+
+
+def header(shape: str, descr: str = "'<f8'") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (header("(99999999, 99999999)"), "more than 2,147,483,648 bytes: cut it up"),
+        (header("(10, 10)") + bytes(799), "is cut short"),
+        (header("(-1, 10)"), "expected sizes of at least 0"),
+        (header("(2,)", "'|O'") + bytes(16), "holds object"),
+        (b"\x93NUMPY\x02\x00" + bytes([255] * 4), r"\w"),
+        (b"", r"\w"),
+        (b"no array at all", r"\w"),
+    ],
+)
+def test_what_a_header_promises_is_not_believed(tmp_path, content, told):
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=told) as caught:
+        array_files.read_npy(tmp_path / "x.npy")
+    assert "\n" not in str(caught.value)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("y.npy", content)
+    with pytest.raises(ValueError, match=told):
+        array_files.read_npz(tmp_path / "x.npz", ["y"])
+
+
+def test_a_zip_bomb_is_refused_by_its_header(tmp_path):
+    """Three gibibytes of zeros in some megabytes: nothing is inflated."""
+    size = 3 * 2**30 // 8
+    with (
+        zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("y.npy", "w", force_zip64=True) as file,
+    ):
+        file.write(header(f"({size},)"))
+        file.write(bytes(10_000_000))  # the rest would be alike
+    with pytest.raises(ValueError, match="more than 2,147,483,648 bytes"):
+        array_files.read_npz(tmp_path / "x.npz", ["y"])
+
+
+def test_a_damaged_archive(tmp_path):
+    file = io.BytesIO()
+    np.savez_compressed(file, y=np.ones(1000))
+    content = bytearray(file.getvalue())
+    content[60:80] = bytes(20)
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"\w"):
+        array_files.read_npz(tmp_path / "x.npz", ["y"])
+    with pytest.raises(FileNotFoundError):
+        array_files.read_npz(tmp_path / "absent.npz", ["y"])

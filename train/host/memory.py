@@ -1,0 +1,133 @@
+"""Bytes that a run needs against bytes that are free: too large a run is refused before it starts.
+
+What is needed is at least the state and the largest array of an update, known from their shapes
+before anything is compiled, and then what the compiler says that the program uses.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.extend
+import jax.numpy as jnp
+
+from jaxrl.types import PyTree
+from train.host.errors import UsageError
+
+UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def refuse_state(state: PyTree, config: Any) -> None:
+    """Raises UsageError if there is no room for `state`, a tree of shapes."""
+    leaves = {jax.tree_util.keystr(k): x for k, x in jax.tree_util.tree_leaves_with_path(state)}
+    name = max(leaves, key=lambda name: size_of(leaves[name]))
+    needed = sum(map(size_of, leaves.values()))
+    refuse(needed, f"the largest leaf of its state is {name.lstrip('.')}", leaves[name], config)
+
+
+def refuse_program(state: PyTree, program: Any, config: Any) -> None:
+    """Raises UsageError if there is no room for `state` and the largest array of a jaxpr."""
+    largest = max(arrays(program), key=size_of)
+    needed = sum(map(size_of, jax.tree.leaves(state))) + size_of(largest)
+    refuse(needed, "the largest array of its program is", largest, config)
+
+
+def refuse_compiled(compiled: Any, program: Any, config: Any) -> None:
+    """Raises UsageError if the compiled form of a jaxpr would need more than there is."""
+    used = compiled.memory_analysis()
+    if used is None:  # not every backend knows
+        return
+    needed = (
+        used.argument_size_in_bytes
+        + used.output_size_in_bytes
+        - used.alias_size_in_bytes
+        + used.temp_size_in_bytes
+    )
+    largest = max(arrays(program), key=size_of)
+    refuse(needed, "the largest array of its program is", largest, config)
+
+
+def refuse(needed: int, what: str, largest: Any, config: Any) -> None:
+    """Raises UsageError, which names `largest` and the flags that size it, if there is no room."""
+    free = free_bytes()
+    if free is None or needed <= free:
+        return
+    flags = sizing(largest.shape, config)
+    advice = f"lower {' or '.join(flags)}" if flags else "choose smaller sizes"
+    raise UsageError(
+        f"this run needs {human(needed)} of memory and {human(free)} are free; {what} "
+        f"{largest.dtype}{list(largest.shape)}, {human(size_of(largest))}: {advice}"
+    )
+
+
+def size_of(x: Any) -> int:
+    """Bytes of an array, given its shape and dtype."""
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        x = jax.eval_shape(jax.random.key_data, x)
+    return math.prod(x.shape) * x.dtype.itemsize
+
+
+def arrays(program: Any) -> Iterator[Any]:
+    """The shape and dtype of every array that a jaxpr computes, at any depth."""
+    for equation in program.eqns:
+        yield from (x.aval for x in equation.outvars if hasattr(x.aval, "dtype"))
+        for inner in jax.extend.core.jaxprs_in_params(equation.params):
+            yield from arrays(inner)
+
+
+def sizing(shape: tuple[int, ...], config: Any) -> list[str]:
+    """The flags, two at most, whose values are the largest axes of an array."""
+    flags: dict[int, str] = {}
+    for name, value in integers(config):
+        flags.setdefault(value, f"--{name.replace('_', '-')} ({value:,})")
+    return [flags[n] for n in sorted(set(shape), reverse=True) if n > 1 and n in flags][:2]
+
+
+def integers(config: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """`(dotted name, value)` of the integers of a configuration, also of those in tuples."""
+    for field in dataclasses.fields(config):
+        name, value = f"{prefix}{field.name}", getattr(config, field.name)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            yield from integers(value, f"{name}.")
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, int) and not isinstance(item, bool):
+                yield name, item
+
+
+def free_bytes() -> int | None:
+    """What is free on the device; on CPUs in this process's container or machine; None: unknown."""
+    stats = jax.devices()[0].memory_stats()
+    if stats and "bytes_limit" in stats:
+        return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
+    known = [x for x in (free_of_machine(), free_of_container()) if x is not None]
+    return min(known, default=None)
+
+
+def free_of_machine() -> int | None:
+    """`MemAvailable` of Linux."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0][1]) * 1024 if found else None
+
+
+def free_of_container(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """What a control group of Linux leaves, if it has a limit."""
+    try:
+        limit, used = ((root / f"memory.{x}").read_text().strip() for x in ("max", "current"))
+    except OSError:
+        return None
+    return int(limit) - int(used) if limit.isdigit() and used.isdigit() else None
+
+
+def human(size: int) -> str:
+    """`12 GB`, `1.5 GB`, `800 MB`, in powers of 1000."""
+    for factor, unit in UNITS:
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} bytes"
