@@ -1,13 +1,26 @@
 """The base class: gymnax's interface, with one transition and one feature computation a step."""
 
+import math
 from collections.abc import Collection
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from gymnax.environments import environment
 from jax.core import Tracer
+
+
+class Within(NamedTuple):
+    """The numbers that a field may hold, declared as `Annotated[float, Within(above=0.0)]`."""
+
+    least: float = -math.inf
+    above: float = -math.inf
+    most: float = math.inf
+
+    def __str__(self) -> str:
+        told = zip(("at least", "above", "at most"), self, strict=True)
+        return f"a number {' and '.join(f'{name} {x}' for name, x in told if math.isfinite(x))}"
 
 
 def is_traced(tree: Any) -> bool:

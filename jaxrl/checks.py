@@ -5,7 +5,8 @@
         learning_rate: Positive = 1e-3
         clip: Annotated[float, Range(above=0.0, below=1.0)] = 0.2
 
-A field without a range has the one of its kind: floats are finite and integers fit into 32 bits.
+A field without a range has that of its kind: floats are finite, integers fit into 32 bits. A pair
+of floats is an interval, its lower end first.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 INT32 = 2**31 - 1
+LARGEST, SMALLEST = (float(getattr(np.finfo(np.float32), name)) for name in ("max", "tiny"))
 
 
 class Range(NamedTuple):
@@ -29,16 +31,22 @@ class Range(NamedTuple):
     finite: bool = True  # False: infinity, too, where the bounds allow it
 
     def holds(self, value: float) -> bool:
-        if math.isnan(value) or (self.finite and math.isinf(value)):
+        if value != value or (self.finite and abs(value) == math.inf):
             return False
-        low = value > self.above or math.isinf(self.above)
-        high = value < self.below or math.isinf(self.below)
-        return low and high and self.least <= value <= self.most
+        inside = self.above == -math.inf or value > self.above
+        inside &= self.below == math.inf or value < self.below
+        return inside and self.least <= value <= self.most
+
+    def holds_in_float32(self, value: float) -> bool:
+        """Whether rounding keeps a number finite and within its open bounds."""
+        rounded = math.inf if value > 0 else -math.inf
+        if abs(value) <= LARGEST:
+            rounded = float(np.float32(value)) if abs(value) >= SMALLEST else 0.0
+        return self._replace(least=-math.inf, most=math.inf).holds(rounded)
 
     def __str__(self) -> str:
-        bounds = {"at least": self.least, "above": self.above}
-        bounds |= {"below": self.below, "at most": self.most}
-        told = [f"{name} {x}" for name, x in bounds.items() if math.isfinite(x)]
+        bounds = zip(("at least", "above", "below", "at most"), self[:4], strict=True)
+        told = [f"{name} {x}" for name, x in bounds if math.isfinite(x)]
         return f"a number {' and '.join(told) or 'that is finite'}"
 
 
@@ -46,10 +54,13 @@ Positive = Annotated[float, Range(above=0.0)]
 NonNegative = Annotated[float, Range(least=0.0)]
 Share = Annotated[float, Range(least=0.0, most=1.0)]
 """From 0 to 1, both included."""
-Span = Annotated[float, Range(least=0.0, finite=False)]
-"""A length of time, or `inf`."""
+Span = Annotated[float, Range(above=0.0, finite=False)]
+"""A length of time above 0, or `inf`."""
 Count = Annotated[int, Range(least=1, most=INT32)]
 CountOrZero = Annotated[int, Range(least=0, most=INT32)]
+TwoOrMore = Annotated[int, Range(least=2, most=INT32)]
+Seed = Annotated[int, Range(least=0, most=2**32 - 1)]
+"""Of a key: JAX drops all bits but 32."""
 
 
 class OutOfRange(ValueError):
@@ -61,17 +72,18 @@ class OutOfRange(ValueError):
 
 
 def config(value: Any, path: str = "") -> None:
-    """Raises OutOfRange unless every field of a dataclass, nested ones included, is as declared.
+    """Raises OutOfRange unless every field, nested ones included, is as declared.
 
-    Kinds are checked as well as ranges. A traced value, as under `vmap` over configurations, cannot
-    be checked and passes. `path` begins the names in messages, such as "agent.".
+    `value` is a dataclass or a named tuple. Kinds are checked as well as ranges. A traced value, as
+    under `vmap` over configurations, cannot be checked and passes. `path` begins the names in
+    messages, such as "agent.".
     """
     declared = typing.get_type_hints(type(value), include_extras=True)
-    for field in dataclasses.fields(value):
-        _check(f"{path}{field.name}", declared[field.name], getattr(value, field.name), None)
+    for name in getattr(value, "_fields", None) or [x.name for x in dataclasses.fields(value)]:
+        _check(f"{path}{name}", declared[name], getattr(value, name), None)
 
 
-def number(name: str, value: Any, **bounds: float) -> None:
+def number(name: str, value: Any, **bounds: Any) -> None:
     """Raises OutOfRange unless a number is in `Range(**bounds)`; a traced one passes."""
     allowed = Range(**bounds)
     if isinstance(value, int | float) and not allowed.holds(value):
@@ -79,70 +91,60 @@ def number(name: str, value: Any, **bounds: float) -> None:
 
 
 def may_be_positive(value: Any) -> bool:
-    """Whether a number is above 0, or traced and so unknown.
-
-    Decides what a program must allocate; a traced number may turn out to be 0.
-    """
+    """Whether a number is above 0, or traced: what a program must allocate depends on it."""
     return not isinstance(value, int | float) or value > 0
+
+
+def declared_range(metadata: tuple) -> Range | None:
+    """The first named tuple whose fields are some of those of `Range`: `envs` has its own."""
+    bounds = (x._asdict() for x in metadata if {*getattr(x, "_fields", "?")} <= {*Range._fields})
+    return next((Range(**x) for x in bounds), None)
 
 
 def _check(name: str, kind: Any, value: Any, allowed: Range | None) -> None:
     """One field: unwraps the annotation until a plain kind is left."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        ranges = [x for x in kind.__metadata__ if isinstance(x, Range)]
-        _check(name, arguments[0], value, ranges[0] if ranges else allowed)
+        _check(name, arguments[0], value, declared_range(kind.__metadata__) or allowed)
     elif origin in (typing.Union, types.UnionType):
-        _check_union(name, arguments, value, allowed)
+        if value is not None or type(None) not in arguments:
+            _check(name, next(x for x in arguments if x is not type(None)), value, allowed)
+    elif hasattr(value, "dtype") and not isinstance(value, np.generic):
+        return  # traced, or an array of members
     elif origin is Literal:
         if value not in arguments:
-            expected = " or ".join(map(str, arguments))
-            raise OutOfRange(name, f"is {value}, expected {expected}")
+            raise OutOfRange(name, f"is {value}, expected {' or '.join(map(str, arguments))}")
     elif origin is tuple:
         _check_tuple(name, arguments, value, allowed)
-    elif dataclasses.is_dataclass(value):
-        config(value, f"{name}.")
     elif kind in (int, float):
         _check_number(name, kind, value, allowed)
-    elif kind in (bool, str) and not (isinstance(value, kind) or hasattr(value, "dtype")):
-        raise OutOfRange(name, f"is {value!r}, expected a {kind.__name__}")
-
-
-def _check_union(name: str, kinds: tuple, value: Any, allowed: Range | None) -> None:
-    if value is None and type(None) in kinds:
-        return
-    (kind, *_) = (x for x in kinds if x is not type(None))
-    _check(name, kind, value, allowed)
+    elif isinstance(kind, type) and kind is not Any:
+        if not isinstance(value, (kind, np.bool_) if kind is bool else kind):
+            raise OutOfRange(name, f"is {value!r}, expected the type {kind.__name__}")
+        if dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"):
+            config(value, f"{name}.")
 
 
 def _check_tuple(name: str, kinds: tuple, value: Any, allowed: Range | None) -> None:
     if not isinstance(value, tuple):
-        if hasattr(value, "dtype"):  # traced as a whole
-            return
         raise OutOfRange(name, f"is {value!r}, expected several values")
-    if kinds[-1] is Ellipsis:
+    is_interval = [typing.get_args(x)[:1] or (x,) for x in kinds] == [(float,)] * 2
+    if kinds[-1:] == (...,):
         kinds = kinds[:1] * len(value)
     if len(kinds) != len(value):
         raise OutOfRange(name, f"has {len(value)} values, expected {len(kinds)}")
     for i, (kind, item) in enumerate(zip(kinds, value, strict=True)):
         _check(f"{name}[{i}]", kind, item, allowed)
+    if is_interval and all(isinstance(x, int | float) for x in value) and value[0] > value[1]:
+        raise OutOfRange(name, f"is {value[0]} to {value[1]}, expected the lower number first")
 
 
 def _check_number(name: str, kind: type, value: Any, allowed: Range | None) -> None:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if hasattr(value, "dtype"):  # traced, or an array of members
-        return
-    kinds = (int,) if kind is int else (int, float)
-    if not isinstance(value, kinds) or isinstance(value, bool):
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, int if kind is int else int | float) or isinstance(value, bool):
         expected = "an integer" if kind is int else "a number"
         raise OutOfRange(name, f"is {value!r}, expected {expected}")
-    if allowed is None:
-        allowed = Range(-INT32 - 1, most=INT32) if kind is int else Range()
+    allowed = allowed or (Range(-INT32 - 1, most=INT32) if kind is int else Range())
     number(name, value, **allowed._asdict())
-
-
-def fields(where: str, config: Any, *names: str, **bounds: float) -> None:
-    """Raises OutOfRange unless these fields of a configuration are within the same bounds."""
-    for name in names:
-        number(f"{where}{name}", getattr(config, name), **bounds)
+    if kind is float and not allowed.holds_in_float32(value):
+        raise OutOfRange(name, f"is {value}, expected {allowed} in float32")

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import acting
+from jaxrl import acting, checks
 from jaxrl.acting import EpisodeTotals, World
+from jaxrl.checks import Count
 from jaxrl.types import Agent, Environment, PyTree
 
 
@@ -16,9 +17,9 @@ from jaxrl.types import Agent, Environment, PyTree
 class Config:
     """The size of the rollout of one update."""
 
-    num_envs: int = struct.field(pytree_node=False, default=512)
+    num_envs: Count = struct.field(pytree_node=False, default=512)
     """Environments stepped side by side (N)."""
-    num_steps: int = struct.field(pytree_node=False, default=64)
+    num_steps: Count = struct.field(pytree_node=False, default=64)
     """Steps of each environment between two updates (T)."""
 
     @property
@@ -89,7 +90,9 @@ def make_loop(
     """Joins an environment and an agent. Jit `update`, `vmap` both over keys for many seeds.
 
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
+    Raises ValueError for a rollout without steps.
     """
+    checks.config(config)
     course_of = curriculum or unchanging(env_params)
     return Loop(
         init=lambda key: _init(env, agent, config, course_of, key),

@@ -6,7 +6,7 @@ Axes: N sequences, H actions of a sequence, m dimensions of an action, k elites 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ import numpy as np
 from flax import struct
 
 from jaxrl import checks
+from jaxrl.checks import Count, Positive, Range, Share, TwoOrMore
 from jaxrl.linalg import matmul
 
 Cost = Callable[[jax.Array], jax.Array]
@@ -22,23 +23,23 @@ Cost = Callable[[jax.Array], jax.Array]
 
 @struct.dataclass
 class Config:
-    horizon: int = struct.field(pytree_node=False, default=10)
+    horizon: Count = struct.field(pytree_node=False, default=10)
     """H, actions planned ahead."""
-    candidates: int = struct.field(pytree_node=False, default=32)
+    candidates: Count = struct.field(pytree_node=False, default=32)
     """N, sequences drawn in the first iteration."""
-    iterations: int = struct.field(pytree_node=False, default=5)
+    iterations: Count = struct.field(pytree_node=False, default=5)
     """Draws and refits in one call."""
-    elites: int = struct.field(pytree_node=False, default=8)
+    elites: TwoOrMore = struct.field(pytree_node=False, default=8)
     """Cheapest sequences to which the distribution of the next draw is fitted."""
-    momentum: float = 0.1
+    momentum: Annotated[float, Range(least=0.0, below=1.0)] = 0.1
     """Share of the old mean and standard deviation that a refit keeps, from 0 to below 1."""
-    initial_std: float = 0.5
+    initial_std: Positive = 0.5
     """Standard deviation of the first draw, as a share of half the box."""
-    colour: float = 1.0
+    colour: Annotated[float, Range(least=0.0, most=10.0)] = 1.0
     """β: the noise has power f^-β at frequency f along the horizon. 0 is white; more is slower."""
-    sample_decay: float = struct.field(pytree_node=False, default=1.25)
+    sample_decay: Annotated[float, Range(least=1.0)] = struct.field(pytree_node=False, default=1.25)
     """Factor by which each iteration draws fewer sequences, never fewer than twice the elites."""
-    reused: float = struct.field(pytree_node=False, default=0.3)
+    reused: Share = struct.field(pytree_node=False, default=0.3)
     """Share of the elites that the next iteration, or the next call, evaluates again."""
 
     @property
@@ -67,15 +68,7 @@ class Plan(NamedTuple):
 
 def check_config(config: Config) -> None:
     """Raises ValueError for out-of-range hyperparameters."""
-    checks.number("horizon", config.horizon, least=1)
-    checks.number("iterations", config.iterations, least=1)
-    checks.number("elites", config.elites, least=2)
-    checks.number("momentum", config.momentum, least=0, below=1)
-    checks.number("initial_std", config.initial_std, above=0)
-    checks.number("colour", config.colour, least=0)
-    checks.number("sample_decay", config.sample_decay, least=1)
-    if not 0 <= config.reused <= 1:
-        raise ValueError(f"reused is {config.reused}, expected a share from 0 to 1")
+    checks.config(config)
     if config.elites > config.candidates:
         raise ValueError(
             f"elites is {config.elites}, expected at most candidates, {config.candidates}: "

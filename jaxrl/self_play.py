@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from jaxrl import checks
+from jaxrl.checks import Count
 from jaxrl.types import Action, Agent, AgentState, Memory, Metrics, Observation, PyTree, Transition
 
 LEARNER = 0
@@ -25,9 +27,9 @@ LEARNER = 0
 class Config:
     """The pool of opponents."""
 
-    snapshot_updates: int = 50
+    snapshot_updates: Count = 50
     """Updates between two snapshots of the learner."""
-    pool_size: int = struct.field(pytree_node=False, default=4)
+    pool_size: Count = struct.field(pytree_node=False, default=4)
     """P, members of the pool; all are evaluated at every step, so keep it small."""
 
 
@@ -51,8 +53,7 @@ def make(
     `respond(params, obs, key) -> action` is the policy of a member of the pool, given the field
     `params` of the agent's state. Raises ValueError for a pool without members.
     """
-    if config.pool_size < 1:
-        raise ValueError(f"pool_size is {config.pool_size}; expected at least 1 member")
+    checks.config(config)
 
     def init(key: jax.Array, obs: Observation) -> State:
         learner = agent.init(key, obs["own"])

@@ -11,12 +11,15 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from jaxrl.checks import Seed
 from train.host import runs
-from train.host.command import command, parse_flags, refuse_below_one
+from train.host.command import command, parse_flags
+from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.program import Run
 from train.host.scores import evaluation_keys, write_evaluation
-from train.policies import store
+from train.host.settings import Games
+from train.policies import dependence, store
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ class Options:
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
-    games: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    games: Annotated[Games | None, tyro.conf.arg(metavar="INT")] = None
     """Complete games per seed, where games are played; None: 1,000."""
-    key: int = 1
+    key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
     """Draw actions from the policy, or explore, instead of acting greedily."""
@@ -44,9 +47,11 @@ def main(arguments: list[str]) -> int:
             Console().print(own.evaluate(run, options))
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
-        refuse_below_one(options, "games")
+        check_options(options)
         run = store.opened(options.run, options.policy)
         config, extra = asked_for(run, options)
+        if options.sampled and options.policy is not None:
+            refuse_unkept(run, options.policy)
         training = run.program.training(config)
         keys = evaluation_keys(options.key, run.seeds)
         evaluation = training.evaluate(run.agents, run.seeds, keys)
@@ -68,6 +73,16 @@ def asked_for(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:
     if options.games is not None or options.sampled:
         raise UsageError(f"{run.directory} plays no games: leave out --games and --sampled")
     return run.config, {}
+
+
+def refuse_unkept(run: Run, policy: str) -> None:
+    """Raises UsageError if a policy, drawing its actions, needs more than its parameters."""
+    agent = run.agents[0]
+    if names := dependence.read_outside_params(run.program, run.config, agent, greedy=False):
+        raise UsageError(
+            f"{policy} has no exploration, which needs {', '.join(names)} of the agent's state: "
+            "leave out --sampled, or evaluate its run"
+        )
 
 
 if __name__ == "__main__":

@@ -11,8 +11,11 @@ from typing import Annotated
 import jax
 import tyro
 
-from train.host.command import command, parse_flags, refuse_below_one
+from jaxrl.checks import Seed
+from train.host.command import command, parse_flags
+from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.settings import Games
 from train.policies import store
 
 
@@ -27,9 +30,9 @@ class Options:
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
-    games: int = 100
+    games: Games = 100
     """Number of games to choose from, where games are played."""
-    key: int = 2
+    key: Seed = 2
     """Root of the random numbers."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Folder for the film of a policy; None: runs/policy-NAME."""
@@ -38,13 +41,13 @@ class Options:
 def main(arguments: list[str]) -> int:
     def render() -> None:
         options = parse_flags("python -m train.render", Options, arguments)
-        refuse_below_one(options, "games")
+        check_options(options)
         run, key = store.opened(options.run, options.policy), jax.random.key(options.key)
         if options.policy is not None:
             directory = options.out or run.directory
             if run.program.film is None:
                 raise UsageError(
-                    f"policies of {run.program.name} cannot be filmed: use train.evaluate"
+                    f"policies of {run.program.address} cannot be filmed: use train.evaluate"
                 )
             directory.mkdir(parents=True, exist_ok=True)
             print(*run.program.film(run, options.games, key, directory), sep="\n")

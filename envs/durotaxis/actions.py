@@ -48,12 +48,12 @@ class Bounds:
 
 @struct.dataclass
 class Spawn:
-    """Spawn parameters, as an action gives them or as they are fixed."""
+    """Spawn parameters, as an action gives them or as they are fixed; scalars, perhaps traced."""
 
-    gamma: Any  # px
-    alpha: Any
-    noise: Any  # px
-    theta: Any = 0.0  # radians, 0 is right
+    gamma: float  # px
+    alpha: float
+    noise: float  # px
+    theta: float = 0.0  # radians, 0 is right
 
 
 FIXED = {"directed": Spawn(0.5, 2.0, 0.1, 0.0), "isotropic": Spawn(5.0, 2.0, 0.5, 0.0)}
@@ -124,7 +124,9 @@ def read(
         deleted = choice == 1
     else:
         numbers = action
-    given = dict(zip(names(form, spawning), bounded(form, spawning, numbers, bounds), strict=True))
+    given: dict[str, Any] = dict(
+        zip(names(form, spawning), bounded(form, spawning, numbers, bounds), strict=True)
+    )
     if form != "nodes":
         count = rules.delete_count(given.pop("delete_ratio"), colony.num_nodes)
         deleted = rules.leftmost(colony.x, rules.alive(colony), count)

@@ -5,12 +5,13 @@ the result into `Step.marks`, and calls `marking.inherit` after the colony has g
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
+from envs.base import Within
 from envs.durotaxis.marking import DELETE, NONE, Marks, gain
 from envs.durotaxis.reward_set import SHAPING, RewardSet, Signal, termination
 from envs.durotaxis.reward_step import Facts, total
@@ -106,7 +107,7 @@ class StateMachine(RewardSet):
     is clipped to ±2."""
     deadline: float = -0.5
     """If a node to be deleted survives its deadline and the window after it."""
-    bound: float = 1.0
+    bound: Annotated[float, Within(least=0.0)] = 1.0
     """The components growth to deadline are scaled down together if their sum exceeds ± this."""
     distance: float = 0.2
     """Gain of mean intensity, and closeness to the goal."""

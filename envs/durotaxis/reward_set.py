@@ -6,12 +6,13 @@ Russell 1999). A truncated episode is not terminal, so there Φ(s') is kept.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
+from envs.base import Within
 from envs.durotaxis.marking import below, count, existed, quota
 from envs.durotaxis.reward_step import Facts, Step, facts_of, total
 
@@ -93,7 +94,7 @@ class RewardSet:
     """Shaping by the distance to the goal, per px."""
     shaping_spawn: float = 0.0
     """Shaping by the nodes on stiff ground, per node."""
-    shaping_discount: float = 0.99
+    shaping_discount: Annotated[float, Within(least=0.0, most=1.0)] = 0.99
     """The discount γ of the shaping; it should be the agent's."""
 
     def __init_subclass__(cls, **kwargs: Any):

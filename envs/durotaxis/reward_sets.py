@@ -1,12 +1,13 @@
 """The reward sets `normal`, `distance` and `three_part`, which need no marks."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
+from envs.base import Within
 from envs.durotaxis import reward_signals as signals
 from envs.durotaxis.marking import deletion_rule
 from envs.durotaxis.reward_set import SHAPING, RewardSet, Signal, termination
@@ -175,7 +176,7 @@ class Distance(RewardSet):
     """Factor of the prices of endings, scaled and clipped: crowded, empty, retreated, arrived."""
     termination_scale: float = 0.02
     """The price of an ending is multiplied by this first."""
-    termination_bound: float = 10.0
+    termination_bound: Annotated[float, Within(least=0.0)] = 10.0
     """The scaled price is clipped to ± this."""
     crowded: float = -15.0
     """Price of an ending with too many nodes."""
@@ -221,7 +222,7 @@ class ThreePart(RewardSet):
     """Agreement of the deletions with `marking.deletion_rule`."""
     distance: float = 1.0
     """Displacement of the centroid to the right, saturated by tanh."""
-    distance_scale: float = 0.05 / 1.4722
+    distance_scale: Annotated[float, Within(above=0.0)] = 0.05 / 1.4722
     """px; 0.05 px to the right are worth 0.9. Increase it for colonies that move farther a step."""
     termination: float = 1.0
     """Factor of the prices of endings: crowded, empty, retreated, arrived."""

@@ -5,11 +5,11 @@
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from envs.base import check_name, is_traced
+from envs.base import Within, check_name, is_traced
 from envs.durotaxis.reward_machine import StateMachine
 from envs.durotaxis.reward_set import RewardSet
 from envs.durotaxis.reward_sets import Distance, Normal, ThreePart
@@ -46,8 +46,8 @@ def weights_of(name: str, **changes: Any) -> RewardSet:
 def check(name: str, weights: Any) -> None:
     """Raises ValueError unless `weights` are those of the set `name`.
 
-    They may have any shape; traced ones cannot be checked and pass. All must be finite, scales
-    above 0, bounds at least 0, and the discount between 0 and 1.
+    They may have any shape; traced ones cannot be checked and pass. All must be finite and within
+    what is declared beside their field.
     """
     kind = _set_of(name)
     if not isinstance(weights, kind):
@@ -55,11 +55,13 @@ def check(name: str, weights: Any) -> None:
             f"weights are a {type(weights).__name__}; the reward set {name!r} takes "
             f"{kind.__name__}: make them with weights_of({name!r})"
         )
+    hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         if is_traced(getattr(weights, field.name)):
             continue
         value = np.asarray(getattr(weights, field.name))
-        expected = _expected(field.name, value)
+        declared = (x for x in get_args(hints[field.name]) if isinstance(x, Within))
+        expected = _expected(value, next(declared, Within()))
         if expected:
             shown = value[()] if value.ndim == 0 else "an array with such a value"
             raise ValueError(f"reward {field.name!r} is {shown}; expected {expected}")
@@ -70,16 +72,11 @@ def _set_of(name: str) -> type[RewardSet]:
     return SETS[name]
 
 
-def _expected(name: str, value: np.ndarray) -> str:
+def _expected(value: np.ndarray, within: Within) -> str:
     """What is expected instead of an invalid value; empty for a valid one."""
     if not np.issubdtype(value.dtype, np.number):
         return "a number"
     if not np.all(np.isfinite(value)):
         return "a finite number"
-    if name == "distance_scale" and np.any(value <= 0):
-        return "px above 0"
-    if name.endswith("bound") and np.any(value < 0):
-        return "0 or more"
-    if name == "shaping_discount" and np.any((value < 0) | (value > 1)):
-        return "0 to 1, the agent's discount"
-    return ""
+    inside = (value >= within.least) & (value > within.above) & (value <= within.most)
+    return "" if np.all(inside) else str(within)

@@ -84,9 +84,7 @@ def delete_count(ratio: jax.Array, num_nodes: jax.Array) -> jax.Array:
     return jnp.clip(asked, 0, num_nodes).astype(jnp.int32)
 
 
-def hill_distance(
-    intensity: jax.Array, gamma: jax.Array, alpha: jax.Array, noise: jax.Array
-) -> jax.Array:
+def hill_distance(intensity: jax.Array, gamma: Number, alpha: Number, noise: Number) -> jax.Array:
     """How far from its parent a child lands, px: γ / (1 + (α / I)²) + noise, in any shape.
 
     A Hill curve of exponent 2: far on stiff ground I, at most γ, and half of it where I = α.
@@ -101,10 +99,10 @@ def hill_distance(
 def directed(
     colony: Colony,
     intensity: jax.Array,
-    gamma: jax.Array,
-    alpha: jax.Array,
-    noise: jax.Array,
-    theta: jax.Array,
+    gamma: Number,
+    alpha: Number,
+    noise: Number,
+    theta: Number,
     width: Number,
     height: Number,
 ) -> tuple[jax.Array, jax.Array]:
@@ -121,9 +119,9 @@ def isotropic(
     normals: jax.Array,
     colony: Colony,
     intensity: jax.Array,
-    gamma: jax.Array,
-    alpha: jax.Array,
-    noise: jax.Array,
+    gamma: Number,
+    alpha: Number,
+    noise: Number,
     width: Number,
     height: Number,
 ) -> tuple[jax.Array, jax.Array]:

@@ -3,11 +3,16 @@
 Stiffness is constant within a cell of 1 px, and off the ground it is that of the nearest cell.
 """
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from envs.base import Within
+
+Positive = Annotated[float, Within(above=0.0)]
 Number = float | jax.Array
 """A number that may be traced."""
 
@@ -31,7 +36,7 @@ class Ranges:
     linear_slope: tuple[float, float] = (0.01, 0.1)
     linear_base: tuple[float, float] = (0.5, 2.0)
     exponential_slope: tuple[float, float] = (0.01, 0.05)
-    exponential_base: tuple[float, float] = (0.5, 1.5)
+    exponential_base: tuple[Positive, Positive] = (0.5, 1.5)
 
 
 def random_law(key: jax.Array, ranges: Ranges) -> Law:

@@ -6,7 +6,7 @@ switches of the network, which is given a key for "noise" while learning and exp
 step bootstraps from its true successor. Targets and losses: `jaxrl.q_losses`.
 """
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ import optax
 from flax import struct
 
 from jaxrl import action_values, checks, n_step_replay, prioritised, q_losses, replay, schedules
+from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Share, Span
 from jaxrl.n_step_replay import Batch
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
@@ -24,38 +25,38 @@ Loss = Literal["huber", "squared"]
 class Config:
     """Replay, learning and exploration of a DQN."""
 
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam at the start."""
-    anneal_updates: float = float("inf")
+    anneal_updates: Span = float("inf")
     """Gradient updates over which the learning rate falls linearly to zero; inf: never."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ, per environment step."""
-    batch_size: int = struct.field(pytree_node=False, default=64)
+    batch_size: Count = struct.field(pytree_node=False, default=64)
     """Transitions in one gradient update."""
-    updates_per_rollout: int = struct.field(pytree_node=False, default=8)
+    updates_per_rollout: Count = struct.field(pytree_node=False, default=8)
     """Gradient updates after each rollout."""
-    capacity: int = struct.field(pytree_node=False, default=100_000)
+    capacity: Count = struct.field(pytree_node=False, default=100_000)
     """Transitions in the replay, rounded up to whole rows."""
-    warmup: int = 1_000
+    warmup: CountOrZero = 1_000
     """Transitions gathered before the first gradient update."""
-    target_period: int = 250
+    target_period: Count = 250
     """Gradient updates between two copies of the parameters into the target network."""
-    n_step: int = struct.field(pytree_node=False, default=1)
+    n_step: Count = struct.field(pytree_node=False, default=1)
     """Rewards summed before the target bootstraps."""
     double: bool = struct.field(pytree_node=False, default=True)
     """Whether the online network picks the action that the target network values."""
     loss: Loss = struct.field(pytree_node=False, default="huber")
     """Loss of values: huber, half the squared error but linear beyond `huber_delta`; squared, half
     the squared error everywhere. Distributions of returns use the cross-entropy instead."""
-    huber_delta: float = 1.0
+    huber_delta: Positive = 1.0
     """huber: error beyond which the loss grows linearly, in units of return."""
-    max_grad_norm: float = 10.0
+    max_grad_norm: Positive = 10.0
     """Global norm to which gradients are clipped."""
-    epsilon_start: float = 1.0
+    epsilon_start: Share = 1.0
     """Share of random actions at the start; 0 where a noisy network explores."""
-    epsilon_end: float = 0.01
+    epsilon_end: Share = 0.01
     """Share of random actions from `epsilon_transitions` on; 0 where a noisy network explores."""
-    epsilon_transitions: int = 50_000
+    epsilon_transitions: CountOrZero = 50_000
     """Transitions over which the share of random actions falls linearly."""
     categorical: bool = struct.field(pytree_node=False, default=False)
     """Whether the network predicts a distribution of returns, on as many atoms as it outputs."""
@@ -65,11 +66,11 @@ class Config:
     """Highest return of a distribution."""
     prioritised: bool = struct.field(pytree_node=False, default=False)
     """Whether transitions are sampled in proportion to their last error."""
-    priority_exponent: float = 0.5
+    priority_exponent: NonNegative = 0.5
     """α: probabilities are proportional to error^α; 0 draws uniformly."""
-    importance_start: float = 0.4
+    importance_start: Share = 0.4
     """β at the start, exponent of the importance weights, which rises linearly to 1."""
-    importance_transitions: int = 1_000_000
+    importance_transitions: CountOrZero = 1_000_000
     """Transitions until β is 1."""
 
     @property
@@ -282,16 +283,6 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 
 def check_config(config: Config) -> None:
     """Raises ValueError for out-of-range hyperparameters and an empty support."""
-    sizes = ("batch_size", "updates_per_rollout", "capacity", "n_step", "target_period")
-    checks.fields("dqn ", config, *sizes, least=1)
-    if config.loss not in get_args(Loss):
-        raise ValueError(
-            f"dqn loss {config.loss!r} is unknown, expected one of {', '.join(get_args(Loss))}"
-        )
-    checks.fields("dqn ", config, "learning_rate", "huber_delta", "max_grad_norm", above=0.0)
-    shares = ("discount", "epsilon_start", "epsilon_end", "importance_start")
-    checks.fields("dqn ", config, *shares, least=0.0, most=1.0)
-    checks.number("dqn priority_exponent", config.priority_exponent, least=0.0)
-    checks.number("dqn value_low", config.value_low)
+    checks.config(config)
     if isinstance(config.value_low, int | float):
-        checks.number("dqn value_high", config.value_high, above=config.value_low)
+        checks.number("value_high", config.value_high, above=config.value_low)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxrl import checks
+from jaxrl.checks import Positive, Span
 from jaxrl.dynamics import kalman, posterior, rbf, stimulation
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import forecasts
@@ -31,15 +32,15 @@ class Config:
 
     grid: rbf.Grid = rbf.Grid()
     """Centres of the bumps, and d; they must cover all reachable states."""
-    prior_speed: float = 0.5
+    prior_speed: Positive = 0.5
     """Prior root mean square of a component of the field, or of a family's parameter."""
-    process_noise: float = 0.01
+    process_noise: Positive = 0.01
     """q, variance per unit of time: known, or a first guess."""
-    noise_strength: float = float("inf")
+    noise_strength: Span = float("inf")
     """Weight of that guess, as a number of observed outputs; infinite: it is known."""
     belief: Literal["exact", "filtered"] = struct.field(pytree_node=False, default="exact")
     """Whether the observation is the state, or the state is filtered from it."""
-    first_variance: float = 1.0
+    first_variance: Positive = 1.0
     """Variance of each component of the first state, whose mean is 0."""
     policy: stimulation.Config = stimulation.Config()
     """How inputs are chosen."""
@@ -265,7 +266,8 @@ def predictive_model(config: Config, world: World, state: State) -> PredictiveMo
 
 def check_config(config: Config, world: World) -> None:
     """Raises ValueError for out-of-range or inconsistent settings."""
+    checks.config(config)
+    rbf.check(config.grid)
     stimulation.check_config(config.policy)
-    checks.fields("", config, "prior_speed", "process_noise", "first_variance", above=0.0)
     if world.family is not None and not world.family_start:
         raise ValueError("a family of fields needs the prior mean of its parameters: family_start")

@@ -11,7 +11,7 @@ and rollouts as long as episodes it is REINFORCE with a learned baseline (Willia
 """
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ import optax
 from flax import struct
 
 from jaxrl import checks, minibatches, returns, schedules
+from jaxrl.checks import Count, NonNegative, Positive, Range, Share, Span
 from jaxrl.types import Agent, PyTree, Transition
 
 
@@ -26,37 +27,37 @@ from jaxrl.types import Agent, PyTree, Transition
 class Config:
     """Hyperparameters."""
 
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of Adam at the start."""
-    anneal_updates: float = float("inf")
+    anneal_updates: Span = float("inf")
     """Updates over which learning rate and entropy weight fall linearly to zero, and the discount
     moves from `discount` to `final_discount`; inf: never."""
-    final_rate: float = 0.0
+    final_rate: NonNegative = 0.0
     """Lower bound of the annealed step size."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ, per environment step."""
-    final_discount: float | None = None
+    final_discount: Annotated[float, Range(least=0.0, below=1.0)] | None = None
     """γ at the end; the horizon 1 / (1 - γ) grows geometrically towards it, so that an agent first
     learns short-term effects (cf. Berner et al. 2019). None: constant."""
-    gae_lambda: float = 0.95
+    gae_lambda: Share = 0.95
     """λ of the advantage estimates."""
-    clip: float = 0.2
+    clip: Positive = 0.2
     """ε: how far the probability ratio may move before its gradient stops."""
-    value_weight: float = 0.5
+    value_weight: NonNegative = 0.5
     """Weight of the critic's loss."""
     component_weights: tuple[float, ...] | None = None
     """Weights of the K components of the reward, in their advantages and values; None: all 1."""
-    entropy_weight: float = 0.01
+    entropy_weight: NonNegative = 0.01
     """Weight of the entropy bonus at the start."""
-    max_grad_norm: float = 0.5
+    max_grad_norm: Positive = 0.5
     """Global norm to which gradients are clipped."""
-    adam_epsilon: float = 1e-5
+    adam_epsilon: Positive = 1e-5
     """Denominator term of Adam."""
-    target_kl: float = float("inf")
+    target_kl: Annotated[float, Range(least=0.0, finite=False)] = float("inf")
     """Skip the rest of an update once a minibatch has exceeded this KL divergence; inf: never."""
-    epochs: int = struct.field(pytree_node=False, default=2)
+    epochs: Count = struct.field(pytree_node=False, default=2)
     """Passes over each rollout."""
-    minibatches: int = struct.field(pytree_node=False, default=8)
+    minibatches: Count = struct.field(pytree_node=False, default=8)
     """Gradient steps per pass; must divide the rollout's transitions."""
     standardise: bool = struct.field(pytree_node=False, default=True)
     """Give the advantages of each minibatch zero mean and unit variance."""
@@ -132,11 +133,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
 def check_config(config: Config) -> None:
     """Raises ValueError for out-of-range hyperparameters."""
-    checks.fields("ppo ", config, "epochs", "minibatches", least=1)
-    checks.fields("ppo ", config, "learning_rate", "clip", "max_grad_norm", above=0.0)
-    checks.fields("ppo ", config, "discount", "gae_lambda", least=0.0, most=1.0)
-    checks.number("ppo final_discount", config.final_discount, least=0.0, below=1.0)
-    checks.fields("ppo ", config, "final_rate", "value_weight", "entropy_weight", least=0.0)
+    checks.config(config)
 
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:

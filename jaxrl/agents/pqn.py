@@ -5,7 +5,7 @@ minibatches. There is no replay and no target network; layer norm in the network
 `MLP(layer_norm=True)`, keeps the values from diverging.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import chex
 import jax
@@ -14,6 +14,7 @@ import optax
 from flax import struct
 
 from jaxrl import action_values, checks, minibatches, returns, schedules
+from jaxrl.checks import Count, Positive, Range, Share, Span
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -21,25 +22,25 @@ from jaxrl.types import Agent, Metrics, PyTree, Transition
 class Config:
     """Hyperparameters."""
 
-    learning_rate: float = 5e-4
+    learning_rate: Positive = 5e-4
     """Step size of RAdam at the start."""
-    anneal_updates: float = float("inf")
+    anneal_updates: Span = float("inf")
     """Updates over which the learning rate falls linearly to zero; inf: never."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ, per environment step."""
-    lambda_: float = 0.9
+    lambda_: Share = 0.9
     """λ of the returns: 0 bootstraps after one step, 1 at the end of the rollout."""
-    max_grad_norm: float = 10.0
+    max_grad_norm: Positive = 10.0
     """Global norm to which gradients are clipped."""
-    epsilon_start: float = 0.1
+    epsilon_start: Share = 0.1
     """Share of random actions at the start."""
-    epsilon_end: float = 0.01
+    epsilon_end: Share = 0.01
     """Share of random actions from `epsilon_updates` on."""
-    epsilon_updates: float = 500.0
+    epsilon_updates: Annotated[float, Range(least=0.0, finite=False)] = 500.0
     """Updates over which the share of random actions falls linearly."""
-    epochs: int = struct.field(pytree_node=False, default=2)
+    epochs: Count = struct.field(pytree_node=False, default=2)
     """Passes over each rollout."""
-    minibatches: int = struct.field(pytree_node=False, default=8)
+    minibatches: Count = struct.field(pytree_node=False, default=8)
     """Gradient steps per pass; must divide the rollout's transitions."""
 
 
@@ -112,10 +113,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
 def check_config(config: Config) -> None:
     """Raises ValueError for out-of-range hyperparameters."""
-    checks.fields("pqn ", config, "epochs", "minibatches", least=1)
-    checks.fields("pqn ", config, "learning_rate", "max_grad_norm", above=0.0)
-    shares = ("discount", "lambda_", "epsilon_start", "epsilon_end")
-    checks.fields("pqn ", config, *shares, least=0.0, most=1.0)
+    checks.config(config)
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from jaxrl import checks
+from jaxrl.checks import Positive, Share
 from jaxrl.spectral.options import Options, none
 from jaxrl.types import Agent, Metrics, Transition
 
@@ -17,13 +19,13 @@ from jaxrl.types import Agent, Metrics, Transition
 class Config:
     """Numbers are leaves, so `vmap` over configs is a sweep."""
 
-    learning_rate: float = 0.1
+    learning_rate: Positive = 0.1
     """α, the step size towards the target."""
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ, the discount per step."""
-    epsilon: float = 0.05
+    epsilon: Share = 0.05
     """Probability of exploring at a step that is not inside an option."""
-    option_share: float = 1.0
+    option_share: Share = 1.0
     """Share of explorations that start an option, where one can start; the others take one random
     action. Unused without options."""
     initial_value: float = 0.0
@@ -63,8 +65,10 @@ def make(
       greedy: whether `act` always takes the best action and ignores options.
 
     Raises:
-      ValueError: a size below 1 or a wrong shape; in `init`, an observation that is no index.
+      ValueError: a number out of range, a size below 1 or a wrong shape; in `init`, an observation
+        that is no index.
     """
+    checks.config(config)
     check_arguments(num_states, num_actions, potential, options)
 
     def init(key: jax.Array, obs: jax.Array) -> State:

@@ -20,6 +20,7 @@ import optax
 from flax import struct
 
 from jaxrl import checks, replay
+from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, TwoOrMore
 from jaxrl.due import when
 from jaxrl.dynamics import kalman, sequence_elbo, stimulation
 from jaxrl.dynamics.kalman import Belief
@@ -37,38 +38,38 @@ class Config:
 
     elbo: sequence_elbo.Config = sequence_elbo.Config(samples=1)
     """The ELBO; its dt is that of the experiment. More windows are better than more samples."""
-    window: int = struct.field(pytree_node=False, default=20)
+    window: TwoOrMore = struct.field(pytree_node=False, default=20)
     """W, steps of a window."""
-    older_windows: int = struct.field(pytree_node=False, default=3)
+    older_windows: CountOrZero = struct.field(pytree_node=False, default=3)
     """Windows from the replay in each gradient step, beside the newest; 0: no replay."""
-    capacity: int = struct.field(pytree_node=False, default=10_000)
+    capacity: Count = struct.field(pytree_node=False, default=10_000)
     """Steps of each stream in the replay."""
-    gradient_steps: int = struct.field(pytree_node=False, default=1)
+    gradient_steps: Count = struct.field(pytree_node=False, default=1)
     """Gradient steps after each rollout."""
-    learning_rate: float = 3e-3
+    learning_rate: Positive = 3e-3
     """Step size of Adam."""
-    field_decay: float = 0.5
+    field_decay: NonNegative = 0.5
     """Weight decay of the field, per unit of step size."""
-    max_norm: float = 10.0
+    max_norm: Positive = 10.0
     """Gradients are clipped to this norm."""
     schedule: sequence_elbo.Schedule = struct.field(pytree_node=False, default="none")
     """Schedule of the weight of the divergences; see `sequence_elbo.beta_schedule`."""
-    beta: float = struct.field(pytree_node=False, default=1.0)
+    beta: NonNegative = struct.field(pytree_node=False, default=1.0)
     """Weight of the divergences."""
-    warmup: int = struct.field(pytree_node=False, default=0)
+    warmup: CountOrZero = struct.field(pytree_node=False, default=0)
     """Gradient steps with weight 0, before the schedule begins."""
-    period: int = struct.field(pytree_node=False, default=1_000)
+    period: TwoOrMore = struct.field(pytree_node=False, default=1_000)
     """Gradient steps of the schedule's ramp, or of a cycle."""
     state: Literal["carry", "window", "predict"] = struct.field(pytree_node=False, default="carry")
     """How the state is estimated while acting: from the filter's carry; by filtering the newest
     window again; or, for comparison, by the dynamics alone after the first observation."""
-    prior_speed: float = 0.5
+    prior_speed: Positive = 0.5
     """Prior root mean square of a component of the field, for the policies."""
-    noise: float = 0.01
+    noise: Positive = 0.01
     """Process noise per unit of time before any data; later the model's own is used."""
-    recount_steps: int = 500
+    recount_steps: Count = 500
     """Rollouts after which the information is recomputed."""
-    recount_over: int = struct.field(pytree_node=False, default=1_000)
+    recount_over: Count = struct.field(pytree_node=False, default=1_000)
     """R, newest steps that it is recomputed from."""
     policy: stimulation.Config = stimulation.Config()
     """How inputs are chosen."""
@@ -277,15 +278,8 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 
 def check_config(config: Config) -> None:
     """Raises ValueError for unknown names and out-of-range or inconsistent settings."""
+    checks.config(config)
     stimulation.check_config(config.policy)
-    sequence_elbo.beta_schedule(config.schedule, config.beta, config.warmup, config.period)
-    if config.state not in ("carry", "window", "predict"):
-        raise ValueError(f"state {config.state!r} is unknown: use carry, window or predict")
-    checks.fields("elbo.", config.elbo, "samples", "k_steps", least=1)
-    checks.number("window", config.window, least=2)
-    checks.number("older_windows", config.older_windows, least=0)
-    checks.fields("", config, "gradient_steps", "recount_steps", "recount_over", least=1)
-    checks.fields("", config, "learning_rate", "max_norm", "prior_speed", "noise", above=0.0)
     if config.window <= config.elbo.k_steps:
         raise ValueError(
             f"window is {config.window}, expected more than elbo.k_steps={config.elbo.k_steps}: "

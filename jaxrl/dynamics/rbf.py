@@ -11,30 +11,25 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxrl import checks
+from jaxrl.checks import INT32, Count, Positive, TwoOrMore
 
 
 @struct.dataclass
 class Grid:
-    """The centres of the bumps. Raises ValueError for fewer than two per axis and sizes of 0.
+    """The centres of the bumps; `check` says which grids are refused.
 
     The grid must exceed the reachable states: beyond it every feature is 0, and so is a field made
     of them, whatever its weights.
     """
 
-    per_axis: int = struct.field(pytree_node=False, default=15)
+    per_axis: TwoOrMore = struct.field(pytree_node=False, default=15)
     """Centres along each axis, at least 2."""
-    dims: int = struct.field(pytree_node=False, default=2)
+    dims: Count = struct.field(pytree_node=False, default=2)
     """d."""
-    half_width: float = 2.5
+    half_width: Positive = 2.5
     """Centres span the box from minus to plus this, in units of the state."""
-    overlap: float = 1.2
+    overlap: Positive = 1.2
     """Standard deviation of a bump, in units of the spacing between centres."""
-
-    def __post_init__(self) -> None:
-        checks.number("per_axis", self.per_axis, least=2)
-        checks.number("dims", self.dims, least=1)
-        checks.number("half_width", self.half_width, above=0)
-        checks.number("overlap", self.overlap, above=0)
 
     @property
     def num_features(self) -> int:
@@ -52,13 +47,24 @@ class Grid:
         return self.overlap * self.spacing
 
     def axis(self) -> jax.Array:
-        """The coordinates of the centres along one axis, `[per_axis]`."""
+        """The coordinates of the centres along one axis, `[per_axis]`. Raises as `check` does."""
+        check(self)
         return jnp.linspace(-1.0, 1.0, self.per_axis) * self.half_width
 
     def centres(self) -> jax.Array:
         """`[C, d]`; the last axis runs fastest."""
         axes = jnp.meshgrid(*self.dims * (self.axis(),), indexing="ij")
         return jnp.stack(axes, axis=-1).reshape(-1, self.dims)
+
+
+def check(grid: Grid) -> None:
+    """Raises ValueError for numbers out of range and for more centres than an index can count."""
+    checks.config(grid)
+    if grid.num_features > INT32:
+        raise ValueError(
+            f"{grid.per_axis} centres along {grid.dims} axes are more than 2**31: choose a smaller "
+            "per_axis"
+        )
 
 
 def features(grid: Grid, z: jax.Array) -> jax.Array:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxrl import checks
+from jaxrl.checks import Count, NonNegative, Positive, Share
 from jaxrl.types import Metrics
 
 Schedule = Literal["none", "linear", "cyclic"]
@@ -28,19 +29,19 @@ Velocity = Callable[[jax.Array], jax.Array]
 class Config:
     """How the bound is estimated; sizes are static, numbers may be traced."""
 
-    samples: int = struct.field(pytree_node=False, default=5)
+    samples: Count = struct.field(pytree_node=False, default=5)
     """S, latent sequences drawn from the filter."""
-    k_steps: int = struct.field(pytree_node=False, default=5)
+    k_steps: Count = struct.field(pytree_node=False, default=5)
     """K, steps ahead that the dynamics predict; 1 is the ELBO itself."""
-    decay: float = 0.8
+    decay: NonNegative = 0.8
     """Weight of k + 1 steps ahead, relative to k."""
     masking: bool = struct.field(pytree_node=False, default=False)
     """Whether any time is ever treated as missing; costs one more call of the field."""
-    mask_probability: float = 0.5
+    mask_probability: Share = 0.5
     """Probability that a time is treated as missing, where there is masking."""
-    dt: float = 0.1
+    dt: Positive = 0.1
     """Time from one step to the next."""
-    prior_variance: float = 1.0
+    prior_variance: Positive = 1.0
     """Prior variance of the first state in a window, whose mean is 0; large is uninformative."""
 
 

@@ -9,13 +9,14 @@ Axes: d latent dimensions, m inputs, H steps of a plan, N candidates, p paramete
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from jaxrl import checks, planning
+from jaxrl.checks import Count, NonNegative
 from jaxrl.due import when
 from jaxrl.dynamics import fisher
 from jaxrl.dynamics.kalman import Belief
@@ -31,24 +32,24 @@ class Config:
 
     kind: Kind = struct.field(pytree_node=False, default="planned")
     """Random inputs, the input of largest predictive variance, or the most informative plan."""
-    hold_steps: int = 1
+    hold_steps: Count = 1
     """hold: steps for which a random input is held."""
     at_edge: bool = False
     """hold: draw inputs on the edge of the box, in a random direction, not uniformly inside."""
-    strength: float = 1.0
+    strength: NonNegative = 1.0
     """hold: share of the largest input; 0 for none."""
-    lookahead: int = struct.field(pytree_node=False, default=5)
+    lookahead: Count = struct.field(pytree_node=False, default=5)
     """myopic: steps ahead that are predicted, each candidate being held."""
     objective: Objective = struct.field(pytree_node=False, default="d_optimal")
     """planned: D-optimality (decrease of the log-determinant of the parameters' covariance),
     A-optimality (of its trace), or the predictive variance of the field along the path."""
     propagate: bool = struct.field(pytree_node=False, default=False)
     """planned: include the effect of the parameters on later states, observed with noise."""
-    every: int = struct.field(pytree_node=False, default=2)
+    every: Count = struct.field(pytree_node=False, default=2)
     """planned: steps between two states whose information is counted."""
-    replan_steps: int = 5
+    replan_steps: Count = 5
     """planned: steps taken of a plan before the next one is made."""
-    action_cost: float = 0.0
+    action_cost: NonNegative = 0.0
     """myopic, planned: cost of the squared input, per step."""
     planner: planning.Config = planning.Config(initial_std=1.0, colour=2.5)
     """planned: the search."""
@@ -251,25 +252,15 @@ def information_of_later_states(
 
 def check_config(config: Config) -> None:
     """Raises ValueError for unknown names and out-of-range or inconsistent settings."""
-    for name, known in (("kind", Kind), ("objective", Objective)):
-        if getattr(config, name) not in get_args(known):
-            raise ValueError(
-                f"policy {name} {getattr(config, name)!r} is unknown: use one of "
-                f"{', '.join(get_args(known))}"
-            )
+    checks.config(config)
     planning.check_config(config.planner)
     horizon = config.planner.horizon
-    steps = ("hold_steps", "lookahead", "every", "replan_steps")
-    checks.fields("policy ", config, *steps, least=1)
-    checks.fields("policy ", config, "strength", "action_cost", least=0.0)
     if config.kind != "planned":
         return
     if isinstance(config.replan_steps, int) and config.replan_steps > horizon:
         raise ValueError(
-            f"policy replan_steps is {config.replan_steps}, expected at most the planned "
+            f"replan_steps is {config.replan_steps}, expected at most the planned "
             f"horizon={horizon}: plan further ahead or more often"
         )
     if config.every > horizon:
-        raise ValueError(
-            f"policy every is {config.every}, expected at most the planned horizon={horizon}"
-        )
+        raise ValueError(f"every is {config.every}, expected at most the planned horizon={horizon}")

@@ -1,6 +1,6 @@
 """The configuration of `jaxrl.agents.allo`, and what follows from it alone."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from flax import struct
 from optax import contrib
 
 from jaxrl import checks
+from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range
 from jaxrl.spectral.objectives import Method
 
 
@@ -16,57 +17,57 @@ from jaxrl.spectral.objectives import Method
 class Config:
     """How eigenvectors are learned."""
 
-    num_features: int = struct.field(pytree_node=False, default=11)
+    num_features: Count = struct.field(pytree_node=False, default=11)
     """d, eigenvectors to learn, the constant one included."""
-    spare_features: int = struct.field(pytree_node=False, default=5)
+    spare_features: CountOrZero = struct.field(pytree_node=False, default=5)
     """Features learned beyond d and not reported: the last ones learn slowest."""
-    discount: float = 0.9
+    discount: Annotated[float, Range(least=0.0, below=1.0)] = 0.9
     """γ: the probability that a pair is k transitions apart is proportional to γ^(k-1)."""
     expectation: Literal["exact", "sampled"] = struct.field(pytree_node=False, default="exact")
     """Over the estimated distribution of all pairs, or over sampled minibatches."""
-    batch_size: int = struct.field(pytree_node=False, default=1024)
+    batch_size: Count = struct.field(pytree_node=False, default=1024)
     """Pairs in a minibatch, where the expectation is sampled."""
-    capacity: int = struct.field(pytree_node=False, default=1_000_000)
+    capacity: Count = struct.field(pytree_node=False, default=1_000_000)
     """Transitions remembered, in whole rollouts, where the expectation is sampled; a run of
     `train.allo` sets it to what it records."""
     method: Method = struct.field(pytree_node=False, default="allo")
     """allo; no_duals, its ablation; ggdo and gdo, without ordering and multipliers."""
-    graph_weight: float = 1.0
+    graph_weight: Positive = 1.0
     """Scale of the graph term: 1 as in the code of the paper, 0.5 as in its text."""
     optimizer: Literal["muon", "adam"] = struct.field(pytree_node=False, default="muon")
     """muon needs far fewer steps; adam is cheaper for each."""
-    learning_rate: float = 5e-3
+    learning_rate: Positive = 5e-3
     """Initial step size."""
     schedule: Literal["measured", "budget", "constant"] = struct.field(
         pytree_node=False, default="measured"
     )
     """How the step size falls to 0: budget, by a cosine over the budget; measured, faster once the
     rotations measure errors below `found_within`; constant, not at all."""
-    found_within: float = 0.3
+    found_within: Positive = 0.3
     """Eigenvectors are found once their angles to the exact ones are below this, in radians."""
-    fall_steps: int = 500
+    fall_steps: Count = 500
     """Gradient steps in which the step size falls once eigenvectors are found."""
-    gradient_steps: int = 5_000
+    gradient_steps: Count = 5_000
     """Budget, after which the step size is 0; a run of `train.allo` sets it to its own."""
-    steps_per_update: int = struct.field(pytree_node=False, default=50)
+    steps_per_update: Count = struct.field(pytree_node=False, default=50)
     """Gradient steps after each rollout."""
-    turn_every: int = struct.field(pytree_node=False, default=50)
+    turn_every: CountOrZero = struct.field(pytree_node=False, default=50)
     """Gradient steps between two rotations of the head to the Ritz vectors; 0: never."""
-    turn_pairs: int = struct.field(pytree_node=False, default=32_768)
+    turn_pairs: Count = struct.field(pytree_node=False, default=32_768)
     """Pairs from which a rotation is estimated, where the expectation is sampled."""
     dual_start: float = 0.0
     """Initial value of the diagonal duals."""
-    dual_step: float = 0.04
+    dual_step: NonNegative = 0.04
     """Step size of the duals."""
-    dual_limit: float = 100.0
+    dual_limit: NonNegative = 100.0
     """Largest size of a dual."""
-    barrier_start: float = 2.0
+    barrier_start: NonNegative = 2.0
     """Initial weight of squared errors; above 2 is enough for only sorted order to be stable."""
-    barrier_step: float = 0.01
+    barrier_step: NonNegative = 0.01
     """Growth of that weight, per mean squared error and gradient step."""
-    barrier_limit: float = 4.0
+    barrier_limit: NonNegative = 4.0
     """Largest such weight; the larger it is, the more slowly the duals converge."""
-    row_threshold: float | None = struct.field(pytree_node=False, default=None)
+    row_threshold: Positive | None = struct.field(pytree_node=False, default=None)
     """Features learn once all constraints before them err by less than this; None: all at once."""
 
 
@@ -96,12 +97,10 @@ def make_optimizer(config: Config) -> optax.GradientTransformation:
 
 def check_config(config: Config, num_states: int = 0) -> None:
     """Raises ValueError for out-of-range or inconsistent settings; S = `num_states` if numbered."""
-    sizes = ("num_features", "batch_size", "capacity", "steps_per_update", "turn_pairs")
-    checks.fields("allo ", config, *sizes, "gradient_steps", "fall_steps", least=1)
-    checks.fields("allo ", config, "spare_features", "turn_every", least=0)
+    checks.config(config)
     if config.turn_every and config.steps_per_update % config.turn_every:
         raise ValueError(
-            f"allo steps_per_update is {config.steps_per_update}, expected a multiple of "
+            f"steps_per_update is {config.steps_per_update}, expected a multiple of "
             f"turn_every={config.turn_every}: change one of them"
         )
     if config.schedule == "measured" and not (config.turn_every and config.expectation == "exact"):
@@ -114,13 +113,6 @@ def check_config(config: Config, num_states: int = 0) -> None:
             f"{config.num_features} features of {num_states} states: there are no more "
             f"eigenvectors than states, ask for {num_states} or fewer"
         )
-    checks.number("allo discount", config.discount, least=0.0, below=1.0)
-    checks.fields("allo ", config, "learning_rate", "graph_weight", "found_within", above=0.0)
-    weights = ("dual_step", "dual_limit", "barrier_start", "barrier_step", "barrier_limit")
-    checks.fields("allo ", config, *weights, least=0.0)
-    checks.number("allo dual_start", config.dual_start)
     start, limit = config.barrier_start, config.barrier_limit
     if isinstance(start, int | float) and isinstance(limit, int | float) and start > limit:
-        raise ValueError(f"allo barrier_start is {start}, expected at most barrier_limit={limit}")
-    if config.row_threshold is not None:
-        checks.number("allo row_threshold", config.row_threshold, above=0.0)
+        raise ValueError(f"barrier_start is {start}, expected at most barrier_limit={limit}")

@@ -159,3 +159,33 @@ def test_from_free_and_immutability():
     with pytest.raises(ValueError, match="maze 'cut' falls into 2 regions, of 2 and 2 cells"):
         layouts.from_free(free, "cut")
     assert layouts.from_free(free, "cut", allow_disconnected=True).num_states == 4
+
+
+def test_parts_are_told_quickly_and_largest_first():
+    """Fifty thousand lone cells; searching for each part anew would take minutes."""
+    free = np.zeros((320, 320), bool)
+    free[::2, ::2] = True
+    free[0, :9] = True
+    parts = layouts.regions(Layout(free))
+    assert [len(part) for part in parts[:2]] == [9, 1]
+    assert len(parts) == 160 * 160 - 5 + 1
+    firsts = [part[0] for part in parts[1:]]
+    assert firsts == sorted(firsts)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("." * 400 + ("\n" + "." * 400) * 299, "120,000 free cells; expected at most 100,000"),
+        ("#" * 2_000_000, "1 x 2,000,000 tiles; expected at most 1,000,000 in all"),
+        ("DR" * 100_000 + ",.", "has two doors in direction 1"),
+    ],
+)
+def test_large_texts_are_refused_soon(text, told):
+    with pytest.raises(ValueError, match=told):
+        layouts.parse(text)
+
+
+def test_a_file_without_end_is_refused():
+    with pytest.raises(ValueError, match="more than 16,000,000 bytes; expected at most 100,000"):
+        layouts.load("/dev/zero")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from envs.grid import layouts, mazes
+from envs.grid.env import Grid
 from envs.grid.layouts import Layout
 from envs.grid.observations import OBSERVATIONS
-from envs.grid.tables import Dynamics, dynamics, transition_matrix
+from envs.grid.tables import Dynamics, dynamics, sparse_transitions, transition_matrix
 from tests.envs import grid_oracle
 
 TRICKY = layouts.parse(
@@ -129,3 +130,17 @@ def test_pixels():
     ]
     assert seen.dtype == np.float32
     np.testing.assert_allclose(seen, expected, rtol=1e-6)
+
+
+def test_sparse_transitions_are_the_same_without_zeros():
+    table = dynamics(mazes.named("GridRoom-16"), 0.3)
+    sparse, dense = sparse_transitions(table), transition_matrix(table)
+    np.testing.assert_array_equal(sparse.toarray(), dense)
+    assert sparse.nnz == np.count_nonzero(dense)
+
+
+@pytest.mark.parametrize("observation", ["one_hot", "pixels"])
+def test_observations_too_large_are_refused_before_they_are_made(observation):
+    open_square = Layout(np.ones((160, 160), bool))
+    with pytest.raises(ValueError, match=r"of 25,600 states needs [0-9.]+ GiB; .* choose coord"):
+        Grid(open_square, observation)

@@ -93,5 +93,5 @@ def test_the_learner_is_shown_its_own_side_alone():
 
 
 def test_a_pool_without_room_is_refused():
-    with pytest.raises(ValueError, match="pool_size is 0; expected at least 1 member"):
+    with pytest.raises(ValueError, match="pool_size is 0, expected a number at least 1"):
         self_play.make(counter(), respond, self_play.Config(pool_size=0))

@@ -1,20 +1,31 @@
 """What every program promises: numbers that may be traced, no flag without an effect."""
 
 import dataclasses
+import re
+import typing
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxrl import checks
+from jaxrl.agents import q_learning
 from tests.bench import flags, traced_numbers
 from tests.train import tiny
+from train import evaluate, render
+from train.durotaxis import evaluation as durotaxis_evaluation
+from train.goals import tasks
 from train.host import command
 from train.host.config import field_of, numbers, with_field
 from train.host.errors import UsageError
 from train.host.program import find
+from train.snake import evaluation as snake_evaluation
+from train.snake import players
+from train.two_snake import program as two_snake_program
 
 NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a prior's
     ("snake", "a2c", "env.grown_share"),
@@ -73,6 +84,58 @@ def test_a_flag_without_effect_is_refused_with_its_reason(name, preset, field, r
         command.refuse_idle(program, with_field(default, field, value), default)
     assert f"--{field.replace('_', '-')} has no effect" in str(refused.value)
     command.refuse_idle(program, default, default)
+
+
+CONFIGS = {
+    f"{name} {preset}": config
+    for name in (*flags.PROGRAMS, "goals")
+    for preset, config in find(name, "a test").presets.items()
+} | {
+    "goals tasks": tasks.Config(),
+    "goals learner": q_learning.Config(),
+    "evaluate": evaluate.Options(),
+    "evaluate snake": snake_evaluation.Options(),
+    "evaluate two_snake": two_snake_program.Options(),
+    "evaluate durotaxis": durotaxis_evaluation.Options(),
+    "render": render.Options(),
+    "snake players": players.Options(),
+}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_every_number_is_checked_and_named(config: Any):
+    checks.config(config)
+    tried = list(numbers_that_nothing_can_use(config))
+    assert tried
+    for field, value in tried:
+        named = f"{field}[0] is {value[0]}" if isinstance(value, tuple) else f"{field} is {value}"
+        with pytest.raises(checks.OutOfRange, match=f"^{re.escape(named)}, expected "):
+            checks.config(with_field(config, field, value))
+
+
+def numbers_that_nothing_can_use(config: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """`(dotted name, value)`: NaN for every float, 10³⁰ and a half for every integer, below too."""
+    hints = typing.get_type_hints(type(config), include_extras=True)
+    for field in dataclasses.fields(config):
+        name, value = f"{path}{field.name}", getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from numbers_that_nothing_can_use(value, f"{name}.")
+            continue
+        for wrong in wrong_numbers(hints[field.name]):
+            yield name, wrong
+
+
+def wrong_numbers(kind: Any) -> list:
+    """Of an annotation."""
+    parts = typing.get_args(kind)
+    if kind in (int, float):
+        return [10**30, 0.5] if kind is int else [float("nan")]
+    if typing.get_origin(kind) is tuple:
+        count = 1 if parts[-1] is ... else len(parts)
+        return [(wrong,) * count for wrong in wrong_numbers(parts[0])]
+    if typing.get_origin(kind) is Annotated or type(None) in parts:
+        return wrong_numbers(parts[0])
+    return []
 
 
 def test_every_preset_has_a_line_that_says_what_it_is():

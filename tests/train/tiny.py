@@ -5,13 +5,14 @@ It is a program as one has it in a file of one's own: `python -m tests.train.tin
 
 import sys
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from jaxrl import checks, evaluate, loop
+from jaxrl.checks import Count, CountOrZero, NonNegative, Range
 from jaxrl.types import Agent, PyTree, where_tree
 from train.host import command, scores, settings
 from train.host.program import Program
@@ -43,13 +44,13 @@ class Walk:
 class AgentConfig:
     """What the tiny agent does."""
 
-    learning_rate: float = 0.01
+    learning_rate: NonNegative = 0.01
     """Step size."""
-    poison: float = -1.0
+    poison: Annotated[float, Range(finite=False)] = -1.0
     """The update whose metric `bits` has this value yields NaN; inf: every one."""
-    burn: int = 0
+    burn: CountOrZero = 0
     """Rounds of idle work per update, to make it last."""
-    replay: int = struct.field(pytree_node=False, default=7)
+    replay: Count = struct.field(pytree_node=False, default=7)
     """Rollouts kept."""
 
 
@@ -106,7 +107,7 @@ def make_agent(config: AgentConfig) -> Agent:
 
 
 def make_training(config: Config) -> settings.Training:
-    checks.number("learning_rate", config.agent.learning_rate, least=0.0)
+    checks.config(config)
     agent = make_agent(config.agent)
     tiny_loop = loop.make_loop(Walk(), (), agent, loop.Config(NUM_ENVS, NUM_STEPS))
     games = config.run.evaluation_games

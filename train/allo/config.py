@@ -7,11 +7,13 @@ from flax import linen as nn
 
 from jaxrl import checks
 from jaxrl.agents import allo
+from jaxrl.checks import Count, CountOrZero
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.encoder import Encoder, Fourier
 from jaxrl.networks.mlp import MLP
 from train.allo.problem import Maze
 from train.host import settings
+from train.host.settings import Seeds
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,9 @@ class Network:
 
     observation: Literal["fourier", "coordinates", "one_hot", "pixels"] = "fourier"
     """Input of the network; fourier: coordinates and Fourier features of them."""
-    frequencies: int = 16
+    frequencies: Count = 16
     """Frequencies of the Fourier features along each coordinate."""
-    hidden: tuple[int, ...] = (128, 128, 128)
+    hidden: tuple[Count, ...] = (128, 128, 128)
     """Width of each hidden layer."""
 
 
@@ -30,14 +32,14 @@ class Network:
 class Budget(settings.Config):
     """How long, how often and where. Steps are gradient steps."""
 
-    num_seeds: int = 10
+    num_seeds: Seeds = 10
     """Independent runs side by side, with the seeds seed, seed + 1, …; each has its own data."""
-    total_steps: int = 5_000
+    total_steps: Count = 5_000
     """Largest number of gradient steps of each seed; with agent.schedule measured a run ends once
     all seeds have settled."""
-    chunk_steps: int = 50
+    chunk_steps: Count = 50
     """Gradient steps of each seed between two rows of the record."""
-    checkpoint_every: int = 10
+    checkpoint_every: Count = 10
     """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
 
 
@@ -48,7 +50,7 @@ class Config:
     env: Maze = Maze()
     network: Network = Network()
     agent: allo.Config = allo.Config()
-    permute_every: int = 0
+    permute_every: CountOrZero = 0
     """Gradient steps between random permutations of the outputs, to test stability; 0: none."""
     run: Budget = field(default_factory=Budget)
 
@@ -147,12 +149,9 @@ def learning_config(config: Config) -> allo.Config:
 
 def check(config: Config) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
+    checks.config(config)
     allo.check_config(config.agent)
-    checks.fields("env.", config.env, "transitions", "walk_steps", least=1)
-    for width in config.network.hidden or (0,):
-        checks.number("a width of network.hidden", width, least=1)
-    checks.number("network.frequencies", config.network.frequencies, least=1)
-    if config.permute_every < 0 or config.permute_every % config.agent.steps_per_update:
+    if config.permute_every % config.agent.steps_per_update:
         raise ValueError(
             f"permute_every is {config.permute_every}; expected a multiple of "
             f"agent.steps_per_update={config.agent.steps_per_update}"

@@ -12,7 +12,7 @@ from train.allo import curves, maps
 from train.allo import scores as similarity
 from train.allo.config import Config, learning_config, make_network
 from train.allo.training import make_problem
-from train.host import records, scores
+from train.host import metrics_file, records, scores
 from train.host.program import Run
 from train.host.settings import Evaluation
 
@@ -41,10 +41,10 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
         "seeds": np.array(config.run.seeds),
     }
     records.write_arrays(directory / "eigenvectors.npz", arrays)
-    rows = records.read_metrics(directory)
+    rows = metrics_file.read_metrics(directory)
     evaluation = scores.read_evaluation(directory)
     ceiling = None
-    if evaluation:
+    if evaluation and "ceiling" in evaluation["seeds"][0]:
         ceiling = float(np.mean([row["ceiling"] for row in evaluation["seeds"]]))
     cosines = similarity.similarities(jnp.asarray(learned[0]), problem.truth)["cosines"]
     title = f"{problem.layout.name}, {len(truth.weight)} states"

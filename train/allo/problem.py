@@ -7,15 +7,28 @@ from typing import Annotated, Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import tyro
+from scipy import sparse
 
 from envs.grid import layouts, mazes, tables
 from envs.grid.env import Grid
 from envs.grid.layouts import Layout
-from envs.grid.observations import OBSERVATIONS
+from envs.grid.observations import OBSERVATIONS, check_size
 from jaxrl.agents import allo
-from jaxrl.spectral import laplacian
+from jaxrl.checks import Count, Range
+from jaxrl.spectral import laplacian, sparse_laplacian
+from jaxrl.spectral.laplacian import Eigensystem
 from train.allo import scores
 from train.allo.scores import Truth
+from train.host import memory
+from train.host.progress import busy
+
+DENSE = 500
+"""States up to which all eigenvectors are computed, from matrices of states by states."""
+DENSE_AT_MOST = 5_000
+"""The same where most of the eigenvectors are needed."""
+MATRICES = 8
+"""Of states by states and float32, for each seed: what an exact expectation holds while it is made.
+Counts, graph, chain, powers and products."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +41,11 @@ class Maze:
     """Text file with a maze of your own instead: # is wall, . is free."""
     allow_disconnected: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
     """Accept a maze in which some cells cannot be reached from others."""
-    wind: float = 0.0
+    wind: Annotated[float, Range(above=-1.0, below=1.0)] = 0.0
     """Probability that wind blows a move to the right; negative: to the left."""
-    transitions: int = 1_000_000
+    transitions: Count = 1_000_000
     """Transitions recorded before learning starts."""
-    walk_steps: int = 50
+    walk_steps: Count = 50
     """Transitions of one walk, which starts at a random cell."""
 
 
@@ -47,15 +60,20 @@ class Problem(NamedTuple):
     published: np.ndarray | None  # [d] λ as papers print it, where the walk is symmetric
 
 
-def make_problem(maze: Maze, observation: str, agent: allo.Config) -> Problem:
+def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: int = 1) -> Problem:
     """The maze, the network's inputs for its states, and the true eigenvectors to be learned.
 
     The true ones are computed in double precision for the law of pairs that finite walks sample.
+    Raises ValueError for what does not fit together, or into memory.
     """
     layout = make_layout(maze)
-    env = Grid(layout, "index", maze.wind)
-    num_states, d, discount = env.num_states, agent.num_features, agent.discount
+    num_states, d = layout.num_states, agent.num_features
     allo.check_config(agent, num_states)
+    if agent.expectation == "exact":
+        check_exact(num_states, num_seeds)
+    name = "coordinates" if observation == "fourier" else observation
+    check_size(name, layout)
+    env = Grid(layout, "index", maze.wind)
     params = dataclasses.replace(
         env.default_params,
         starts=jnp.arange(num_states, dtype=jnp.int32),
@@ -63,15 +81,50 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config) -> Problem:
         goal=jnp.zeros(num_states, bool),
         max_steps_in_episode=maze.walk_steps,
     )
-    chain = tables.transition_matrix(tables.dynamics(layout, maze.wind))
+    numbers = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
+    with busy(f"computing the true eigenvectors of {num_states:,} states"):
+        found, published = exact(
+            tables.sparse_transitions(numbers), maze.walk_steps, agent.discount, d
+        )
+    return Problem(
+        layout, env, params, OBSERVATIONS[name](layout), scores.truth_of(found, d), published
+    )
+
+
+def exact(
+    chain: sparse.csr_array, steps: int, discount: float, d: int
+) -> tuple[Eigensystem, np.ndarray | None]:
+    """The eigenvectors that the scores of d features need, and d published eigenvalues if any.
+
+    `chain` is P `[S, S]`; walks of `steps` transitions start anywhere. Large mazes are solved for
+    these eigenvectors alone. Raises ValueError where they would be most of very many.
+    """
+    num_states, count = sparse_laplacian.num_states(chain), scores.columns_needed(d)
     start = np.full(num_states, 1 / num_states)
-    law = laplacian.sampled_pairs(chain, start, maze.walk_steps, discount)
-    truth = scores.truth_of(laplacian.eigensystem(law), d)
-    published = None
-    if np.allclose(chain, chain.T, atol=1e-12):
-        published = laplacian.published_eigensystem(chain, discount).values[:d]
-    inputs = OBSERVATIONS["coordinates" if observation == "fourier" else observation](layout)
-    return Problem(layout, env, params, inputs, truth, published)
+    if num_states > DENSE and count < num_states // 4:
+        found, mu = sparse_laplacian.eigensystem(chain, start, steps, discount, count)
+        return found, None if mu is None else laplacian.successor_lambda(mu[:d], discount)
+    if num_states > DENSE_AT_MOST:
+        raise ValueError(
+            f"agent.num_features is {d} in a maze of {num_states:,} states; expected fewer than "
+            f"{num_states // 8}, as the truth of so many is not computed"
+        )
+    P = chain.toarray()
+    found = laplacian.eigensystem(laplacian.sampled_pairs(P, start, steps, discount))
+    if not np.allclose(P, P.T, atol=1e-12):
+        return found, None
+    return found, laplacian.published_eigensystem(P, discount).values[:d]
+
+
+def check_exact(num_states: int, num_seeds: int) -> None:
+    """Raises ValueError if there is no room for an exact expectation; nothing is allocated."""
+    needed, free = MATRICES * 4 * num_states**2 * num_seeds, memory.free_bytes()
+    if free is not None and needed > free:
+        raise ValueError(
+            f"agent.expectation exact needs {needed:,} bytes ({memory.human(needed)}) for "
+            f"{num_states:,} states and {num_seeds} seeds, and {memory.human(free)} are free: "
+            "choose the preset sampled, fewer seeds or a smaller maze"
+        )
 
 
 def make_layout(maze: Maze) -> Layout:

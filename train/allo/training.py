@@ -83,7 +83,8 @@ def make_training(config: Config) -> settings.Training:
 def make_problem(config: Config) -> Problem:
     """The maze of a configuration. Raises ValueError for what would show only after compilation."""
     check(config)
-    return problems.make_problem(config.env, config.network.observation, config.agent)
+    observation, num_seeds = config.network.observation, config.run.num_seeds
+    return problems.make_problem(config.env, observation, config.agent, num_seeds)
 
 
 def evaluate(
@@ -97,11 +98,13 @@ def evaluate(
     network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
     inputs, d = jnp.asarray(problem.inputs), agent_config.num_features
     regions = layouts.regions(problem.layout)
+    has_ceiling = problem.layout.num_states <= scores.CEILING
 
     @jax.jit
-    def read(agent: AgentState) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def read(agent: AgentState) -> tuple[jax.Array, jax.Array, jax.Array | None]:
         features = allo.features(network, agent_config, agent, inputs)  # a policy holds none
-        return features, allo.eigenvalues(agent_config, agent), allo.pair_law(agent_config, agent)
+        pairs = allo.pair_law(agent_config, agent) if has_ceiling else None
+        return features, allo.eigenvalues(agent_config, agent), pairs
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn

@@ -1,8 +1,9 @@
 """The configuration of `train.durotaxis`: experiment, network, learner; presets."""
 
+import sys
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
-from typing import Any, Literal
+from functools import cache
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -14,8 +15,15 @@ from envs.durotaxis.rewards import RewardSet
 from envs.durotaxis.substrate import Law, Ranges
 from jaxrl import checks
 from jaxrl.agents import ppo
+from jaxrl.checks import Count, NonNegative, Positive, Range
 from jaxrl.loop import Config as LoopConfig
-from train.host import settings
+from train.host import array_files, settings
+
+LARGEST_STIFFNESS = 1e6
+
+Stiffness = Annotated[float, Range(least=-1e6, most=1e6)]
+Width = Annotated[int, Range(least=20, most=10**6)]
+Height = Annotated[int, Range(least=5, most=10**6)]
 
 
 @dataclass(frozen=True)
@@ -24,25 +32,26 @@ class Experiment:
 
     ground: Ground = "linear"
     """Stiffness m x + b, b exp(m x), or one of them with new numbers in every episode."""
-    slope: float = 0.05
+    slope: Stiffness = 0.05
     """m, per px."""
-    base: float = 1.0
+    base: Stiffness = 1.0
     """b."""
     ranges: Ranges = Ranges()
     """The ranges that random ground is drawn from."""
     field_file: str = ""
-    """Measured stiffness instead: a .npy file with a row for every px of height."""
-    width: int = 600
+    """Measured stiffness instead: a .npy file with a row for every px of height and a column for
+    every px of width. It sets the size of the ground."""
+    width: Width = 600
     """Width of the ground, px; the goal is its right edge."""
-    height: int = 400
+    height: Height = 400
     """Height of the ground, px."""
-    num_founders: int = 5
+    num_founders: Count = 5
     """Nodes at the start."""
-    capacity: int = 100
+    capacity: Annotated[int, Range(least=1, most=10_000)] = 100
     """Largest number of nodes (the size of the arrays)."""
-    threshold_nodes: float = 100.0
+    threshold_nodes: Positive = 100.0
     """Number of nodes above which the episode ends."""
-    critical_nodes: float = 50.0
+    critical_nodes: Positive = 50.0
     """Number of nodes above which rewards count a colony as too large."""
     spawning: Spawning = "directed"
     """directed: children in one direction, which is part of the action. isotropic: in any
@@ -58,13 +67,13 @@ class Experiment:
     """local: without hull and centrality, which need all pairs of nodes."""
     weights: RewardSet = field(default_factory=lambda: rewards.weights_of("distance"))
     """Weights of the components of the reward."""
-    delay: float = 3.0
+    delay: NonNegative = 3.0
     """Steps that a node must exist before it can be marked for deletion."""
     delta_intensity: float = 2.5
     """Least gain in stiffness from parent to child for a spawn to count as a success."""
-    left_moves_limit: int = 30
+    left_moves_limit: Count = 30
     """The episode ends after so many steps in a row with the centroid moving left."""
-    max_steps_in_episode: int = 1000
+    max_steps_in_episode: Count = 1000
     """Steps after which an episode is truncated."""
 
 
@@ -74,11 +83,11 @@ class Network:
 
     torso: Literal["graph", "pooled"] = "graph"
     """graph: messages between parents and children; pooled: each node by itself, then a mean."""
-    width: int = 32
+    width: Count = 32
     """Width of every layer."""
-    layers: int = 1
+    layers: Count = 1
     """Rounds of message passing, or layers before the mean."""
-    heads: int = 2
+    heads: Count = 2
     """Attention heads of the token."""
 
 
@@ -86,9 +95,9 @@ class Network:
 class Curriculum:
     """A goal that moves away while the colony learns."""
 
-    first_width: float | None = None
+    first_width: Annotated[float, Range(least=20.0, most=1e6)] | None = None
     """Width of the ground at the start, px; None: always the full width."""
-    share: float = 0.5
+    share: Annotated[float, Range(above=0.0, most=1.0)] = 0.5
     """Share of the budget after which the ground has its full width."""
 
 
@@ -153,34 +162,50 @@ def name_of(weights: RewardSet) -> str:
 
 
 def read_field(path: str) -> np.ndarray:
-    """Stiffness `[height, width]`, float32; `[0, 0]` without a path.
+    """Stiffness `[height, width]`, float32; `[0, 0]` without a path. Says once what was read.
 
-    Raises ValueError, in one line, for any other file.
+    Raises ValueError, in one line, for any other file, and for stiffness that is not finite, that
+    float32 cannot hold, or that is negative or 0 everywhere.
     """
     if not path:
         return np.zeros((0, 0), np.float32)
     try:
-        values = np.load(Path(path), allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
+        values = array_files.read_npy(path)
+    except (FileNotFoundError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ValueError(
-            f"{path} is not an .npy file ({reason}): write it with numpy.save"
+            f"{path} is not an .npy file of numbers ({reason}): write it with numpy.save"
         ) from None
-    is_field = isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "fiu"
-    if not is_field:
-        raise ValueError(f"{path} holds no table of numbers; expected float [height, width]")
+    if values.ndim != 2:
+        raise ValueError(f"{path} has the shape {values.shape}; expected float [height, width]")
+    if not (np.isfinite(values).all() and np.all(np.abs(values) <= LARGEST_STIFFNESS)):
+        raise ValueError(
+            f"{path} has values that are not finite or beyond {LARGEST_STIFFNESS:g}; expected "
+            "stiffness: fill the gaps, or divide"
+        )
+    if values.size and (values.min() < 0 or values.max() == 0):
+        raise ValueError(
+            f"{path} has stiffness from {values.min():g} to {values.max():g}; expected none below "
+            "0 and some above: raise negative values to 0"
+        )
+    tell_of_field(path, *values.shape, values.size > 0 and float(np.ptp(values)) == 0)
     return values.astype(np.float32)
+
+
+@cache
+def tell_of_field(path: str, height: int, width: int, is_constant: bool) -> None:
+    """Says, once for each file, how its cells relate to the ground."""
+    flat = "; it is the same everywhere, so nothing leads the colony to the goal" * is_constant
+    size = f"{width} px wide and {height} px high"
+    print(f"{path}: every cell is one px, so the ground is {size}{flat}", file=sys.stderr)
 
 
 def check(config: Config) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
-    checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
-    checks.fields("network.", config.network, "width", "layers", "heads", least=1)
-    checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
-    checks.number("curriculum.share", config.curriculum.share, above=0.0, most=1.0)
+    checks.config(config)
     first = config.curriculum.first_width
     if first is not None:
-        checks.number("curriculum.first_width", first, least=20.0, below=config.env.width + 1.0)
+        checks.number("curriculum.first_width", first, most=config.env.width)
 
 
 def idle(config: Config) -> dict[str, str]:

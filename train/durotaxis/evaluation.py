@@ -10,16 +10,17 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.table import Table
 
+from jaxrl.checks import Count, Positive, Seed
 from train.durotaxis import episodes as colonies
 from train.durotaxis import pictures, tables
-from train.durotaxis.config import Experiment
+from train.durotaxis.config import Experiment, Height, Stiffness, Width
 from train.durotaxis.record import Episode
 from train.durotaxis.training import SCORE, make_parts
 from train.host import records, scores
-from train.host.command import refuse_below_one
-from train.host.config import plain
+from train.host.config import check_options, plain
 from train.host.errors import UsageError
 from train.host.program import Run
+from train.host.settings import Games
 
 
 @dataclass(frozen=True)
@@ -35,35 +36,35 @@ class Options:
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
-    episodes: int = 200
+    episodes: Games = 200
     """Complete episodes per seed."""
-    key: int = 1
+    key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
     """Draw actions from the policy instead of acting greedily."""
     substrate: Literal["linear", "exponential", "random"] | None = None
     """Stiffness m x + b, b exp(m x), or one of them with new numbers in every episode."""
-    m: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
+    m: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Slope of the stiffness, per px."""
-    b: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
+    b: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Stiffness at the left edge."""
     field_file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
     """Measured stiffness instead: a .npy file with a row for every px of height."""
-    width: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    width: Annotated[Width | None, tyro.conf.arg(metavar="INT")] = None
     """Width of the ground, px; the goal is its right edge."""
-    height: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    height: Annotated[Height | None, tyro.conf.arg(metavar="INT")] = None
     """Height of the ground, px."""
-    num_founders: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    num_founders: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
     """Nodes at the start."""
-    max_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    max_steps: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
     """Steps after which an episode is truncated."""
-    threshold_nodes: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None
+    threshold_nodes: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Number of nodes above which an episode ends; the capacity is raised to it if needed."""
 
 
 def evaluate(run: Run, options: Options) -> Table:
     """Plays, writes the results and returns the table to print. Raises UsageError."""
-    refuse_below_one(options, "episodes")
+    check_options(options)
     experiment = asked_for(run.config.env, options)
     unmoved = replace(run.config.curriculum, first_width=None)  # may be wider than the new ground
     config = replace(run.config, env=experiment, curriculum=unmoved)
@@ -116,9 +117,6 @@ def asked_for(experiment: Experiment, options: Options) -> Experiment:
         experiment = replace(experiment, field_file="")
     changed = replace(experiment, **{names[name]: value for name, value in given.items()})
     _refuse_idle(changed, given)
-    refuse_below_one(options, "max_steps")
-    if not math.isfinite(changed.threshold_nodes):
-        raise UsageError(f"--threshold-nodes is {changed.threshold_nodes}; expected a number")
     room = max(changed.capacity, changed.num_founders, math.ceil(changed.threshold_nodes))
     return replace(changed, capacity=room)
 

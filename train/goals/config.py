@@ -8,6 +8,7 @@ import tyro
 
 from jaxrl import checks
 from jaxrl.agents import q_learning
+from jaxrl.checks import Count, Positive
 from train.goals import tasks
 from train.goals.scores import Arm
 from train.host import settings
@@ -44,16 +45,16 @@ class Config:
 
     learned: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="RUN")] = ""
     """Directory of a run of train.allo. Learners use its training seeds in turn."""
-    goals: int = 12
+    goals: Count = 12
     """Different goals, drawn at random from run.seed."""
-    learners: int = 20
+    learners: Count = 20
     """Independent learners of each goal; their random numbers are the same for all goals and
     arms."""
-    distance: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    distance: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
     """Least moves from a start to the goal; None: 8, or half the longest path of a small maze."""
-    steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    steps: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
     """Environment steps of each learner over 40 checkpoints, rounded up; None: 200 per state."""
-    weight: float = 0.1
+    weight: Positive = 0.1
     """Shaping reward for a whole unit of potential, and initial value of optimistic learners."""
     run: settings.Config = field(
         default_factory=lambda: settings.Config(seed=3, total_steps=CHECKPOINTS, chunk_steps=1)
@@ -63,13 +64,9 @@ class Config:
 
 def check(config: Config) -> None:
     """Raises ValueError for invalid numbers and without a run."""
+    checks.config(config)
     if not config.learned:
         raise ValueError("expected the directory of a run of train.allo: python -m train.goals RUN")
-    for name in ("goals", "learners", "distance", "steps"):
-        value = getattr(config, name)
-        if value is not None:
-            checks.number(f"--{name}", value, least=1)
-    checks.number("--weight", config.weight, above=0.0)
 
 
 def plan(config: Config, ways: np.ndarray) -> tasks.Config:

@@ -15,6 +15,7 @@ from flax import struct
 
 from envs.grid.env import Params
 from jaxrl import loop
+from jaxrl.checks import Count, CountOrZero, Share
 from jaxrl.evaluate import evaluate
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.types import Agent, Environment, PyTree
@@ -24,15 +25,15 @@ from jaxrl.types import Agent, Environment, PyTree
 class Config:
     """Checkpoints, evaluation episodes and tasks."""
 
-    evaluate_every: int = struct.field(pytree_node=False, default=1_000)
+    evaluate_every: Count = struct.field(pytree_node=False, default=1_000)
     """Environment steps between two checkpoints."""
-    games: int = struct.field(pytree_node=False, default=16)
+    games: Count = struct.field(pytree_node=False, default=16)
     """Greedy episodes played at each checkpoint."""
-    max_steps: int = 250
+    max_steps: Count = 250
     """Steps after which an episode is truncated."""
-    min_distance: int = 8
+    min_distance: CountOrZero = 8
     """Episodes start at least so many moves away from the goal."""
-    level: float = 0.9
+    level: Share = 0.9
     """Success rate whose first time is reported."""
 
 

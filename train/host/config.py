@@ -8,9 +8,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from jaxrl import checks
 from train.host.errors import UsageError
 
 C = TypeVar("C")
+
+
+def check_options(options: Any) -> None:
+    """Raises UsageError, which names the flag, for the first option that is not as declared."""
+    try:
+        checks.config(options)
+    except checks.OutOfRange as error:
+        raise UsageError(f"--{error.name.replace('_', '-')} {error.problem}") from error
 
 
 def plain(value: Any) -> Any:

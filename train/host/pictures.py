@@ -1,4 +1,4 @@
-"""The learning curve of a run, from the rows of its `metrics.jsonl` (see `train.host.records`).
+"""The learning curve of a run, from its record (see `train.host.metrics_file`).
 
 Also what other pictures share with it: titles, axes, legends, curves with their intervals.
 """
@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from train.host.records import read_metrics, replacing
+from train.host.metrics_file import read_metrics
+from train.host.records import replacing
 from train.host.rows import scalars
 from train.host.scores import read_evaluation
 
@@ -72,21 +73,42 @@ def titled(
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 0) -> None:
-    """A legend under all axes, where it hides no curve, in so many columns; 0: in one row."""
-    if handles:
-        place = {"loc": "outside lower left", "frameon": False}
-        figure.legend(handles=handles, ncols=columns or len(handles), **place)
+    """A legend under all axes, where it hides no curve, in so many columns; 0: as many as fit."""
+    place = {"loc": "outside lower left", "frameon": False}
+    for count in [columns] if columns else range(len(handles), 0, -1):
+        legend = figure.legend(handles=handles, ncols=count, **place)
+        if count in (1, columns) or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
-    """For each seed its known scores over the field `x`; seeds without any are left out."""
-    points: dict[int, list[tuple[float, float]]] = {}
+    """For each seed its known scores over the field `x`; seeds without any are left out.
+
+    Rows keep their order where `x` is equal. A last chunk below half the length of the one before
+    has too few episodes for a mean of its own: drawn is the mean of both, weighted by steps.
+    """
+    of_seeds: dict[int, list[Row]] = {}
     for row in rows:
         value = scalars(row).get(score)
         if value is not None and np.isfinite(value):
-            points.setdefault(row["seed"], []).append((row[x], value))
-    arrays = (np.array(sorted(points[seed]), float) for seed in sorted(points))
-    return [(array[:, 0], array[:, 1]) for array in arrays]
+            of_seeds.setdefault(row["seed"], []).append(row)
+    found = []
+    for seed in sorted(of_seeds):
+        known = sorted(of_seeds[seed], key=lambda row: row["steps"])
+        values = np.array([scalars(row)[score] for row in known], float)
+        if score in known[-1]["finished"]:
+            values[-1] = last_value(np.array([row["steps"] for row in known]), values)
+        found.append((np.array([row[x] for row in known], float), values))
+    return found
+
+
+def last_value(steps: np.ndarray, values: np.ndarray) -> float:
+    """The last of `values` `[K]`, means over chunks that end at `steps` `[K]`, as it is drawn."""
+    lengths = np.diff(steps, prepend=0)[-2:]
+    if len(lengths) < 2 or lengths[1] >= lengths[0] / 2:
+        return values[-1]
+    return float(np.average(values[-2:], weights=lengths))
 
 
 def mean_curve(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -46,7 +46,7 @@ def learning_curve(
     """Draws `learning_curve.png`: the default for programs without pictures of their own."""
     del games, key, evaluation
     training = run.program.training(run.config)
-    title = run.program.name
+    title = run.program.address
     return [pictures.draw_curve(run.directory, training.score, title, training.unit)]
 
 
@@ -63,17 +63,18 @@ class Program(NamedTuple):
     """What a folder of `train/` offers. Only the first three have no default."""
 
     name: str
-    """Used in the names of run directories and in what is printed."""
+    """NAME of `train.NAME`, for the programs there. One in a file of your own is known by its
+    module instead, in run directories and in what is printed."""
     presets: Mapping[str, Any]
     """Configurations by name, the default first: dataclasses with a field `run`, a
     `settings.Config`."""
     training: Callable[[Any], Training]
     """Makes the training of a configuration; raises ValueError, in one line, if it is invalid."""
     module: str = ""
-    """The module that holds the program as `PROGRAM`, for loading its runs; in a file of your own,
-    `__name__`. Empty: `train.NAME.program`."""
+    """The module that holds the program as `PROGRAM`, for loading its runs. Empty: that of
+    `training`, or `train.NAME.program` for the programs of this package."""
     summaries: Mapping[str, str] = {}
-    """A line for each preset: what it is."""
+    """A line for each preset: what it is. `--help` shows them."""
     static: Mapping[str, str] = {}
     """Float fields that may not be traced, by dotted name, and why. All others may be, so that
     `vmap` over them is a sweep."""
@@ -95,8 +96,26 @@ class Program(NamedTuple):
     @property
     def address(self) -> str:
         """What `find` finds the program by: its name, or its module if outside of `train`."""
-        module = _of_main() if self.module == "__main__" else self.module
-        return self.name if module in ("", f"train.{self.name}.program") else module
+        return self.name if self.is_ours else _importable(self.module or self._module_of_training)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is a program of the folder `train/`, started as `python -m train.NAME`."""
+        if self.module:
+            return self.module == f"train.{self.name}.program"
+        if self._module_of_training.startswith(f"train.{self.name}."):
+            return True
+        has_folder = (Path(__file__).parent.parent / self.name / "program.py").is_file()
+        return has_folder and not holds(sys.modules.get(self._module_of_training))
+
+    @property
+    def command(self) -> str:
+        """The command line that starts the program."""
+        return f"python -m {'train.' if self.is_ours else ''}{self.address}"
+
+    @property
+    def _module_of_training(self) -> str:
+        return getattr(self.training, "__module__", "")
 
     def preset_of(self, source: str | Path, name: str) -> Any:
         """The preset that `source` (a run, a policy) names. Raises UsageError if it is unknown."""
@@ -112,18 +131,29 @@ def find(address: str, source: str | Path) -> Program:
     """
     if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
         raise UsageError(f"{source} names {address!r}, which is no program")
-    ours = f"train.{address}.program"
-    for module in (ours, address):
+    empty = ""
+    for module in (f"train.{address}.program", address):
         try:
-            program = getattr(importlib.import_module(module), "PROGRAM", None)
+            found = importlib.import_module(module)
         except ImportError:
             continue
-        if isinstance(program, Program):
-            return program
-    raise UsageError(
-        f"{source} is of the program {address}, which is unknown here: "
-        "start where its module can be imported"
-    )
+        if holds(found):
+            return found.PROGRAM
+        empty = module
+    advice = "start where its module can be imported"
+    if empty:
+        advice = f"{empty} holds no PROGRAM; give Program(module=...) the module that does"
+    raise UsageError(f"{source} is of the program {address}, which is unknown here: {advice}")
+
+
+def holds(module: Any) -> bool:
+    """Whether a module holds a program as `PROGRAM`."""
+    return isinstance(getattr(module, "PROGRAM", None), Program)
+
+
+def _importable(module: str) -> str:
+    """The name of a module, also of the one that was started as a command."""
+    return _of_main() if module == "__main__" else module
 
 
 def _of_main() -> str:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,33 +72,61 @@ def measured(
     return Evaluation(content, table(content))
 
 
+@dataclass(frozen=True)
+class GamesEvaluation:
+    """A `Training.evaluate` that plays games; `Evaluation.detail` is `Played`."""
+
+    episodes_of: Callable[[AgentState, jax.Array], Episodes]
+    """`(agent_state, key) -> episodes`, a pure function."""
+    score: str = "return"
+    """"return", "length" or a name in the environment's outcome. `Training` puts its own here."""
+    limit: Any = None
+    """Steps after which a game counts as not finished, if known."""
+
+    def __call__(
+        self, agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
+    ) -> Evaluation:
+        played = play(self.episodes_of, agents, keys)
+        content = summarised(seeds, played, self.score)
+        return Evaluation(content, evaluation_table(content, self.limit), played)
+
+    def with_score(self, score: str) -> "GamesEvaluation":
+        """The same with another score; `Training` calls it with its own."""
+        return replace(self, score=score)
+
+
 def of_player(
-    env: Environment, env_params: PyTree, player: Agent, games_each: int, limit: int, score: str
-) -> Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]:
-    """The `Training.evaluate` in which `player` plays `games_each` games of up to `limit` steps."""
+    env: Environment,
+    env_params: PyTree,
+    player: Agent,
+    games_each: int,
+    limit: int | None = None,
+    score: str = "return",
+) -> GamesEvaluation:
+    """The `Training.evaluate` in which `player` plays `games_each` complete games.
+
+    A game of more than `limit` steps is left out and reported; None: `max_steps_in_episode` of
+    `env_params`, which every game keeps. `score` is used only outside of a `Training`, which has
+    one of its own. Raises ValueError without a limit.
+    """
+    longest = getattr(env_params, "max_steps_in_episode", None) if limit is None else limit
+    if longest is None:
+        raise ValueError("the parameters of the environment have no max_steps_in_episode: give it")
 
     def episodes_of(agent_state: AgentState, key: jax.Array) -> Episodes:
-        return evaluate.evaluate(env, env_params, player, agent_state, key, games_each, 1, limit)
+        return evaluate.evaluate(env, env_params, player, agent_state, key, games_each, 1, longest)
 
-    return games(episodes_of, score)
+    return GamesEvaluation(episodes_of, score, longest)
 
 
 def games(
-    episodes_of: Callable[[AgentState, jax.Array], Episodes], score: str
-) -> Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]:
+    episodes_of: Callable[[AgentState, jax.Array], Episodes], score: str = "return"
+) -> GamesEvaluation:
     """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function.
 
-    `score` names a measure: "return", "length" or one of the outcome. `detail` is `Played`.
+    `score` is used only outside of a `Training`, which has one of its own.
     """
-
-    def evaluate_games(
-        agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
-    ) -> Evaluation:
-        played = play(episodes_of, agents, keys)
-        content = summarised(seeds, played, score)
-        return Evaluation(content, evaluation_table(content), played)
-
-    return evaluate_games
+    return GamesEvaluation(episodes_of, score)
 
 
 def play(
@@ -174,10 +203,13 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
     }
 
 
-def evaluation_table(evaluation: dict[str, Any]) -> Table:
-    """A row with the score of each seed; `evaluation` is what `summarised` returned."""
+def evaluation_table(evaluation: dict[str, Any], limit: Any = None) -> Table:
+    """A row with the score of each seed; `evaluation` is what `summarised` returned.
+
+    Below it stands how many games were not finished, within `limit` steps if that is known.
+    """
     score = evaluation["score"]
-    table = Table(title=f"{score} of complete games")
+    table = Table(title=f"{score} of complete games", caption=unfinished(evaluation, limit))
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
         table.add_column(heading, justify="right")
     for row in evaluation["seeds"]:
@@ -187,3 +219,13 @@ def evaluation_table(evaluation: dict[str, Any]) -> Table:
         rest = (number.get("median", ""), number.get("max", ""))
         table.add_row(str(row["seed"]), f"{row['games']:,}", number["mean"], interval, *rest)
     return table
+
+
+def unfinished(evaluation: dict[str, Any], limit: Any = None) -> str | None:
+    """How many games have no score, as they were not finished; None if all were."""
+    missing = sum(row["incomplete"] for row in evaluation["seeds"])
+    if not missing:
+        return None
+    total = missing + sum(row["games"] for row in evaluation["seeds"])
+    within = "" if limit is None else f" within {int(limit):,} steps"
+    return f"{missing:,} of {total:,} games not finished{within}: they have no score"

@@ -1,7 +1,7 @@
 """What a program hands to `train.host.run`: a training, and how long, how often and where."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -9,8 +9,16 @@ import jax.numpy as jnp
 import tyro
 from rich.console import RenderableType
 
+from jaxrl.checks import INT32, Count, Range
 from jaxrl.loop import Metrics
 from jaxrl.types import AgentState, RunState
+
+Steps = Annotated[int, Range(least=1, most=10**15)]
+"""A budget of steps."""
+Seeds = Annotated[int, Range(least=1, most=10**6)]
+"""Runs side by side."""
+Games = Annotated[int, Range(least=1, most=10**8)]
+"""Games played for a score."""
 
 
 class Evaluation(NamedTuple):
@@ -27,7 +35,8 @@ class Evaluation(NamedTuple):
     """What pictures may also need: `scores.Played` of games."""
 
 
-class Training(NamedTuple):
+@dataclass(frozen=True)
+class Training:
     """What a program makes of its configuration.
 
     `init` and `update` are pure and for one seed; `evaluate` is called on the host.
@@ -38,8 +47,9 @@ class Training(NamedTuple):
     update: Callable[[Any], tuple[Any, Metrics]]
     """`state -> (state, metrics)`: one training update."""
     evaluate: Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]
-    """`(agent_states, seeds, keys) -> Evaluation`, an entry of each list per seed. `scores.games`
-    makes one for games; `scores.measured` helps with others."""
+    """`(agent_states, seeds, keys) -> Evaluation`, an entry of each list per seed.
+    `scores.of_player` and `scores.games` make one for games; `scores.measured` helps with
+    others."""
     steps_per_update: int
     """Steps of the budget that one update uses, such as those of all its environments."""
     unit: str = "environment steps"
@@ -53,6 +63,14 @@ class Training(NamedTuple):
     budget_shapes_learning: bool = False
     """Whether a schedule ends with the budget, so that a resumed run may not change the budget."""
 
+    def __post_init__(self):
+        with_score = getattr(self.evaluate, "with_score", None)  # of games: it has the score below
+        if with_score is not None:
+            object.__setattr__(self, "evaluate", with_score(self.score))
+
+    def _replace(self, **changes: Any) -> "Training":
+        return replace(self, **changes)
+
 
 @dataclass(frozen=True)
 class Config:
@@ -63,15 +81,15 @@ class Config:
     seconds, so that a run does not depend on the clock.
     """
 
-    seed: int = 0
+    seed: Annotated[int, Range(least=0, most=INT32)] = 0
     """Root of all random numbers, 0 to 2**31 - 1."""
-    num_seeds: int = 1
+    num_seeds: Seeds = 1
     """Independent runs trained side by side, with the seeds seed, seed + 1, and so on."""
-    total_steps: int = 100_000
+    total_steps: Steps = 100_000
     """Budget of steps per seed, in the unit of the training, rounded up to whole updates."""
-    chunk_steps: int = 1_000
+    chunk_steps: Steps = 1_000
     """Steps per seed between two rows of the record; best a few seconds' worth."""
-    checkpoint_every: int = 20
+    checkpoint_every: Count = 20
     """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
     on_nonfinite: Literal["raise", "skip", "restore"] = "raise"
     """If training yields NaN or infinity: stop, undo that update, or return to the newest
@@ -82,22 +100,10 @@ class Config:
     """Run directory to continue, with the configuration saved there."""
 
     def __post_init__(self):
-        least = {"seed": 0, "num_seeds": 1, "total_steps": 1, "chunk_steps": 1}
-        self._require({**least, "checkpoint_every": 1})
-        if self.seed + self.num_seeds > 2**31:
+        if max(self.seed, self.num_seeds) < 2**31 < self.seed + self.num_seeds:
             raise ValueError(
                 f"seed must be below 2**31; got {self.seed} and {self.num_seeds} seeds"
             )
-        if self.on_nonfinite not in ("raise", "skip", "restore"):
-            raise ValueError(
-                f"on_nonfinite must be raise, skip or restore; got {self.on_nonfinite}"
-            )
-
-    def _require(self, least: dict[str, int]) -> None:
-        """Raises ValueError where a field is below its least value."""
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise ValueError(f"{name} must be at least {bound}; got {getattr(self, name)}")
 
     @property
     def seeds(self) -> list[int]:
@@ -139,24 +145,18 @@ class PlayConfig(Config):
     Progress, rows of the record, signals and checkpoints are handled between two chunks of updates.
     """
 
-    total_steps: int = 10_000_000
+    total_steps: Steps = 10_000_000
     """Budget of environment steps per seed, rounded up to whole updates."""
-    chunk_steps: int = 200_000
+    chunk_steps: Steps = 200_000
     """Environment steps per seed between two rows of the record; best a few seconds' worth."""
-    max_episodes: int | None = None
+    max_episodes: Steps | None = None
     """Stop after the chunk in which every seed has finished this many episodes; None: never."""
-    evaluation_games: int = 1_000
+    evaluation_games: Annotated[int, Range(least=0, most=10**8)] = 1_000
     """Complete games per seed, played for the score at the end; 0: no evaluation."""
     evaluation_greedy: bool = True
     """Play them greedily, without the exploration used in training."""
     policy: str = ""
     """Start from the parameters of this policy, a name or a path (see `train.policies`)."""
-
-    def __post_init__(self):
-        super().__post_init__()
-        self._require({"evaluation_games": 0})
-        if self.max_episodes is not None and self.max_episodes < 1:
-            raise ValueError(f"max_episodes must be at least 1 or None; got {self.max_episodes}")
 
     def fraction_done(self, updates: int, episodes: Sequence[int], steps_per_update: int) -> float:
         """Of the budget of steps or of episodes, whichever is nearer to its end."""

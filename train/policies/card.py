@@ -2,16 +2,17 @@
 
 import json
 import shlex
+from pathlib import Path
 from typing import Any
 
-from train.host.command import started_by
+from train.host import policy_files
 from train.host.config import plain
-from train.host.program import Run
+from train.host.program import Program, Run
 from train.host.runs import with_evaluation
 
 CARD = """# {name}
 
-A policy of `{program}` with {count:,} parameters ({size:,.0f} kB). The file
+A policy of `{program}` with {count:,} parameters ({size:,.1f} kB). The file
 `{name}.safetensors` holds the parameters that the trained agent acts with, and no state of training
 such as optimiser or replay.
 
@@ -43,20 +44,30 @@ starts a new training from its parameters, and does not continue the old one.
 
 ## Licence
 
-Apache-2.0, as the code that trained it.
+{licence}
 """
-MEASURES = ("score", "won", "arrived", "similarity", "length", "steps_per_food")
-"""The measures that a card shows, as far as a run has them."""
+OF_OURS = "Apache-2.0, as the code that trained it."
+OF_OTHERS = (
+    "That of the code that trained it, a program outside of this library, whose author may choose."
+)
+MEASURES = ("score", "won", "arrived", "similarity", "return", "length", "steps_per_food")
+"""The measures that a card shows after the program's own score, as far as a run has them."""
 
 
 def card(
-    name: str, run: Run, content: dict[str, Any], counters: dict[str, Any], size: int, hardware: str
+    path: Path,
+    run: Run,
+    content: dict[str, Any],
+    counters: dict[str, Any],
+    size: int,
+    hardware: str,
 ) -> str:
-    """The card as Markdown.
+    """The card as Markdown, for the file at `path`.
 
     `content` is the metadata of the file, `counters` are those of its checkpoint, `size` is in
     bytes; `hardware` may be empty.
     """
+    program, name = run.program, path.stem
     trained, training = content["trained"], run.program.training(run.config)
     steps, unit = run.updates * training.steps_per_update, training.unit
     versions = ", ".join(f"{package} {version}" for package, version in trained["versions"].items())
@@ -66,23 +77,39 @@ def card(
         "Training time": f"{counters['seconds']:,.0f} s, without compilation",
         "Hardware": hardware or trained["device"],
         "Versions": versions,
-        "Commit": trained["git"] or "unknown",
+        **commit(program, trained["git"]),
     }
     return CARD.format(
         name=name,
-        program=started_by(run.program).removeprefix("python -m "),
+        program=program.command.removeprefix("python -m "),
         count=size // 4,
         size=size / 1000,
-        looks=looks(name, run),
-        game=bullets(plain(getattr(run.config, "env", run.config))),
+        looks=looks(name if path.parent == policy_files.TRAINED else str(path), run),
+        game=bullets(game(run.config)),
         command=command(run, content),
         facts=bullets(facts),
-        scores="\n\n".join([*score(content["scores"]), *transfer(run, content)]),
+        scores="\n\n".join([*score(run, content["scores"]), *transfer(run, content)]),
+        licence=OF_OURS if program.is_ours else OF_OTHERS,
     )
 
 
-def looks(name: str, run: Run) -> str:
-    """The commands that show what the policy can do."""
+def game(config: Any) -> dict[str, Any]:
+    """What a configuration says of the environment; without a part `env`, all but the run."""
+    found = plain(getattr(config, "env", config))
+    return {name: x for name, x in found.items() if name not in ("run", "agent", "loop")}
+
+
+def commit(program: Program, git: str | None) -> dict[str, str]:
+    """The commit of the library, as a fact; of a program elsewhere nothing is known."""
+    known = (git or "unknown").replace("-dirty", ", with local changes")
+    if program.is_ours:
+        return {"Commit": known}
+    return {"Commit of the library": known, "Program": f"`{program.address}`, of unknown version"}
+
+
+def looks(policy: str, run: Run) -> str:
+    """The commands that show what the policy, a name or a path, can do."""
+    name = shlex.quote(policy)
     film, score = (
         f"python -m train.render --policy {name}",
         f"python -m train.evaluate --policy {name}",
@@ -110,7 +137,7 @@ def command(run: Run, content: dict[str, Any]) -> str:
     preset = content["preset"]
     config = with_evaluation(run.config, directory="", resume="")
     changes = flags(plain(config), plain(run.program.presets[preset]))
-    return shlex.join([*started_by(run.program).split(), preset, *changes])
+    return shlex.join([*run.program.command.split(), preset, *changes])
 
 
 def flags(value: Any, default: Any, name: str = "") -> list[str]:
@@ -126,12 +153,13 @@ def flags(value: Any, default: Any, name: str = "") -> list[str]:
     return [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
 
 
-def score(found: dict[str, Any] | None) -> list[str]:
+def score(run: Run, found: dict[str, Any] | None) -> list[str]:
     """The scores in `eval.json`, as Markdown."""
     if found is None:
-        return ["It has not been evaluated."]
+        how = " greedily" if run.plays_games else ""
+        return [f"Its newest evaluation, if any, was not of these parameters acting{how}."]
     games = [f"{found['games']:,} complete games."] if "games" in found else []
-    return [*games, score_table({"": found}, "")]
+    return [*games, score_table(run, {"": found}, "")]
 
 
 def transfer(run: Run, content: dict[str, Any]) -> list[str]:
@@ -147,12 +175,13 @@ def transfer(run: Run, content: dict[str, Any]) -> list[str]:
         if row["seed"] == seed
     }
     about = f"On other boards, {found['rules']} rules, {found['games']:,} games each:"
-    return [about, score_table(boards, "board")]
+    return [about, score_table(run, boards, "board")]
 
 
-def score_table(rows: dict[str, dict[str, Any]], heading: str) -> str:
+def score_table(run: Run, rows: dict[str, dict[str, Any]], heading: str) -> str:
     """Markdown: measures with their 95 % intervals, a line for each row."""
-    found = [name for name in MEASURES if all(name in row for row in rows.values())]
+    measures = dict.fromkeys((run.program.training(run.config).score, *MEASURES))
+    found = [name for name in measures if all(name in row for row in rows.values())]
     lines = [[heading, *(f"{name.replace('_', ' ')} (95 % interval)" for name in found)]]
     lines += [["---"] * len(lines[0])]
     lines += [[label, *(cell(row[name]) for name in found)] for label, row in rows.items()]

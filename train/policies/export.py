@@ -1,11 +1,12 @@
 """`python -m train.policies`: exports trained policies as files and lists those of the package.
 
-python -m train.policies export RUN NAME [--seed 0] [--hardware "2 cores of ..."]
+python -m train.policies export RUN NAME [--seed 0] [--hardware "2 cores of ..."] [--overwrite]
 python -m train.policies list
 
-A policy is NAME.safetensors (see `train.host.policy_files`) with a card, NAME.md. Those of the
-package are in `train/trained/`; wherever a name is expected, the path of such a file can be given.
-`--run.policy NAME` starts a training from the parameters of a policy.
+A policy is NAME.safetensors (see `train.host.policy_files`) with a card, NAME.md, in the current
+directory; a path says where else. `--policy NAME` finds it there, after those of the package in
+`train/trained/`; the path of such a file can be given, too. `--run.policy NAME` starts a training
+from the parameters of a policy.
 """
 
 import re
@@ -19,12 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxrl import checkpoint
+from jaxrl.types import AgentState
 from train.host import policy_files, records, runs, scores
 from train.host.command import command, parse_flags
 from train.host.config import plain
 from train.host.errors import UsageError
 from train.host.program import Run
-from train.policies import card, store
+from train.policies import card, dependence, store
 
 LARGEST = 5_000_000
 """Largest size of the parameters of a policy in the package, in bytes."""
@@ -37,19 +39,22 @@ class Export:
     run: Annotated[str, tyro.conf.Positional]
     """Run directory."""
     name: Annotated[str, tyro.conf.Positional]
-    """Name in the package, or the path of a .safetensors file."""
+    """Name of the files to write, or their path; both without or with .safetensors."""
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Which of several seeds."""
     hardware: str = ""
     """What it was trained on, for the card; empty: the device recorded by the run."""
+    overwrite: bool = False
+    """Replace files that exist."""
+    package: bool = False
+    """Write into train/trained/, among the policies that come with the package."""
 
 
 def main(arguments: list[str]) -> int:
     def policies() -> None:
         match arguments:
             case ["export", *flags]:
-                options = parse_flags("python -m train.policies export", Export, flags)
-                path = export(options.run, options.name, options.seed, options.hardware)
+                path = write(parse_flags("python -m train.policies export", Export, flags))
                 print(path, path.with_suffix(".md"), sep="\n")
             case ["list"]:
                 Console().print(table())
@@ -61,22 +66,36 @@ def main(arguments: list[str]) -> int:
     return command(policies)
 
 
-def export(directory: str | Path, name: str, seed: int | None = None, hardware: str = "") -> Path:
+def export(
+    directory: str | Path,
+    name: str | Path,
+    seed: int | None = None,
+    hardware: str = "",
+    **flags: bool,
+) -> Path:
     """Writes a policy and its card; returns the path of the policy. For arguments see `Export`.
 
     Raises UsageError for what cannot be exported.
     """
-    run = runs.load(directory)
-    path, seed = _new_file(name), _one_seed(run, seed)
-    arrays = policy_files.parameters(run.agents[run.seeds.index(seed)])
+    return write(Export(str(directory), str(name), seed, hardware, **flags))
+
+
+def write(options: Export) -> Path:
+    """`export`, as its command is given the arguments."""
+    path = new_file(options)
+    run = runs.load(options.run)
+    seed = one_seed(run, options.seed)
+    agent = run.agents[run.seeds.index(seed)]
+    arrays = policy_files.parameters(agent)
     size = sum(x.nbytes for x in arrays.values())
-    if path.parent == policy_files.TRAINED and size > LARGEST:
-        raise UsageError(f"{name} would have {size:,} bytes; expected {LARGEST:,}: give a path")
+    if options.package and size > LARGEST:
+        raise UsageError(f"{path} would have {size:,} bytes; expected {LARGEST:,}: give a path")
+    refuse_unkept(run, agent)
     meta = checkpoint.read_meta(run.directory / records.CHECKPOINTS, run.updates)
     config = runs.with_evaluation(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
         "entry_point": run.program.address,
-        "preset": records.read_config(directory)["preset"],
+        "preset": records.read_config(run.directory)["preset"],
         "config": plain(config),
         "updates": run.updates,
         "trained": {name: meta[name] for name in ("versions", "device", "git")},
@@ -84,9 +103,19 @@ def export(directory: str | Path, name: str, seed: int | None = None, hardware: 
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     policy_files.write(path, arrays, content)
-    text = card.card(path.stem, run, content, meta["counters"], size, hardware)
+    text = card.card(path, run, content, meta["counters"], size, options.hardware)
     records.write_whole(path.with_suffix(".md"), text)
     return path
+
+
+def refuse_unkept(run: Run, agent: AgentState) -> None:
+    """Raises UsageError if the agent, acting greedily, reads what a policy does not keep."""
+    if names := dependence.read_outside_params(run.program, run.config, agent, greedy=True):
+        raise UsageError(
+            f"{run.directory} cannot be exported: acting greedily, its agent reads "
+            f"{', '.join(names)} of its state, and a policy keeps only what is below a field named "
+            "params: put it there"
+        )
 
 
 def scores_of(run: Run, seed: int) -> dict[str, Any] | None:
@@ -99,41 +128,64 @@ def scores_of(run: Run, seed: int) -> dict[str, Any] | None:
     return next((row for row in found["seeds"] if row["seed"] == seed), None)
 
 
-def _new_file(name: str) -> Path:
-    """The file to write. Raises UsageError for a name that could not be loaded again."""
-    path = policy_files.path_of(name)
-    if path.suffix != ".safetensors" or not re.fullmatch(r"[\w-][\w.-]*", path.stem):
+def new_file(options: Export) -> Path:
+    """The file to write.
+
+    Raises UsageError for a name that could not be loaded again, and for files that exist.
+    """
+    name, path = options.name, policy_files.path_of(options.name)
+    if not re.fullmatch(r"[\w-][\w.-]*", path.stem):
         raise UsageError(f"{name!r} is no name of a policy: expected one such as snake-10x10")
+    if options.package and policy_files.is_path(name):
+        raise UsageError(f"--package expects a name such as snake-10x10, not the path {name}")
+    if options.package:
+        path = policy_files.TRAINED / path.name
+    elif not policy_files.is_path(name) and name in policy_files.names():
+        raise UsageError(f"{name} is a policy of the package: choose another name, or a path")
+    for file in (path, path.with_suffix(".md")):
+        if file.exists() and not options.overwrite:
+            raise UsageError(f"{file} exists already: choose another name, or give --overwrite")
     return path
 
 
-def _one_seed(run: Run, seed: int | None) -> int:
+def one_seed(run: Run, seed: int | None) -> int:
     """The seed to export: the given one, or the only one. Raises UsageError if it is not clear."""
-    seeds = run.seeds
+    seeds, known = run.seeds, ", ".join(map(str, run.seeds))
     if seed is None and len(seeds) == 1:
         return seeds[0]
+    if seed is None:
+        raise UsageError(f"{run.directory} has several seeds: choose one, --seed {known}")
     if seed not in seeds:
-        known = ", ".join(map(str, seeds))
         raise UsageError(f"{run.directory} has no seed {seed}: choose --seed among {known}")
     return seed
 
 
 def table() -> Table | str:
-    """The policies of the package with their scores."""
+    """The policies of the package with their scores; "?" where a program cannot be found."""
     if not policy_files.names():
         return f"there is no policy in {policy_files.TRAINED}"
     out = Table(box=box.SIMPLE_HEAD)
     for heading in ("policy", "run of", "updates", "score", "kB"):
         out.add_column(heading, justify="left" if heading in ("policy", "run of") else "right")
     for name in policy_files.names():
-        path = policy_files.file_of(name)
-        content = policy_files.read_metadata(path)
-        found = store.as_run(name)
-        score = found.program.training(found.config).score
-        mean = (content["scores"] or {}).get(score)
-        mean = mean.get("mean") if isinstance(mean, dict) else mean
-        of = f"{content['entry_point']} {content['preset']}"
-        score = "" if mean is None else f"{mean:.4g}"
-        kilobytes = f"{path.stat().st_size / 1000:,.0f}"
-        out.add_row(name, of, f"{content['updates']:,}", score, kilobytes)
+        try:
+            out.add_row(name, *row(name))
+        except UsageError as error:
+            out.add_row(name, f"? ({error})", "?", "?", "?")
     return out
+
+
+def row(name: str) -> list[str]:
+    """What a policy is, its updates, score and size. Raises UsageError if it cannot be used."""
+    path = policy_files.file_of(name)
+    content = policy_files.read_metadata(path)
+    found = store.as_run(name)
+    score = found.program.training(found.config).score
+    mean = (content["scores"] or {}).get(score)
+    mean = mean.get("mean") if isinstance(mean, dict) else mean
+    return [
+        f"{content['entry_point']} {content['preset']}",
+        f"{content['updates']:,}",
+        "" if mean is None else f"{mean:.4g}",
+        f"{path.stat().st_size / 1000:,.0f}",
+    ]

@@ -46,7 +46,9 @@ def opened(run: str | None, policy: str | None) -> Run:
         return runs.load(run)
     if policy is not None and run is None:
         return as_run(policy)
-    raise UsageError("expected a run directory or --policy NAME: give one of them, not both")
+    if run is None:
+        raise UsageError("expected a run directory, or --policy NAME: give one of them")
+    raise UsageError("expected a run directory or --policy NAME, not both: leave one of them out")
 
 
 def program_of(arguments: Sequence[str]) -> Program | None:

@@ -1,7 +1,7 @@
 """The configuration of `train.snake`: game, network, algorithm and budget; presets."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from flax import linen as nn
 
@@ -10,6 +10,7 @@ from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import Rewards
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo, pqn
+from jaxrl.checks import Count, NonNegative, Range, Share
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
@@ -19,14 +20,18 @@ from train.host import settings
 
 REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
 
+Side = Annotated[int, Range(least=4, most=20)]
+"""Cells of a board."""
+StepsOrZero = Annotated[int, Range(least=0, most=10**15)]
+
 
 @dataclass(frozen=True)
 class Game:
     """The board, the rules, the observation and the rewards."""
 
-    rows: int = 10
+    rows: Side = 10
     """Height of the board, 4 to 20 cells."""
-    cols: int = 10
+    cols: Side = 10
     """Width of the board, 4 to 20 cells."""
     observation: Literal[
         "features",
@@ -45,13 +50,13 @@ class Game:
     """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
     actions: Literal["relative", "absolute"] = "relative"
     """relative: forward, left, right. absolute: up, right, down, left."""
-    max_steps_in_episode: int = 1000
+    max_steps_in_episode: Count = 1000
     """Steps after which a game is truncated."""
     rewards: Rewards = REWARDS
     """Rewards of moves, food and deaths."""
     mirror: bool = False
     """In training, mirror half of the games, left for right."""
-    grown_share: float = 0.0
+    grown_share: Share = 0.0
     """In training, share of the games that start with a snake of random length."""
 
 
@@ -59,7 +64,7 @@ class Game:
 class Network:
     """Dense layers; for `planes` and `egocentric` two convolutions come first."""
 
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: tuple[Count, ...] = (128, 128)
     """Width of each hidden layer."""
     layer_norm: bool = False
     """Apply layer normalisation before each activation."""
@@ -69,7 +74,7 @@ class Network:
     """Estimate the state value and the advantages of actions separately; with Q-learning."""
     noisy: bool = False
     """Explore by learned noise in all weights (noisy networks); with DQN."""
-    atoms: int = 1
+    atoms: Count = 1
     """Atoms of a learned distribution of returns, such as 51; 1: learn its mean; with DQN."""
 
 
@@ -90,7 +95,7 @@ class PPO(Config):
     """Learns Snake by policy gradients."""
 
     agent: ppo.Config = ppo.Config(discount=0.995)
-    anneal_steps: int | None = None
+    anneal_steps: StepsOrZero | None = None
     """Steps over which learning rate and entropy weight fall to zero and the discount moves to its
     final value; None: the budget; 0: never."""
 
@@ -102,9 +107,9 @@ class PQN(Config):
     agent: pqn.Config = pqn.Config(discount=0.995)
     network: Network = Network(layer_norm=True)
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=32)
-    anneal_steps: int | None = None
+    anneal_steps: StepsOrZero | None = None
     """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
-    explore_share: float = 0.5
+    explore_share: NonNegative = 0.5
     """Share of the budget over which epsilon, the share of random actions, falls."""
 
 
@@ -113,7 +118,7 @@ class DQN(Config):
     """Learns Snake by deep Q-learning, with the sizes of the system with 256 games at once."""
 
     agent: dqn.Config = dqn.Config()
-    anneal_steps: int | None = 0
+    anneal_steps: StepsOrZero | None = 0
     """Steps over which the learning rate falls to zero; None: the budget; 0: never."""
 
 
@@ -122,10 +127,8 @@ AnyConfig = PPO | PQN | DQN
 
 def check(config: AnyConfig) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
-    checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
-    checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
+    checks.config(config)
     network = config.network
-    checks.fields("network.", network, "atoms", least=1)
     if network.mask and not (isinstance(config, PPO) and config.env.actions == "relative"):
         raise ValueError("network.mask needs PPO and env.actions relative: leave it out")
     if (network.noisy or network.atoms > 1) and not isinstance(config, DQN):

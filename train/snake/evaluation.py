@@ -11,13 +11,15 @@ from envs.snake.bitboard import Board
 from envs.snake.env import Params
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.players import PLAYERS
+from jaxrl.checks import Count, Seed
 from train.host import runs, scores
-from train.host.command import refuse_below_one
+from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.program import Run
 from train.host.records import finite_or_null, write_whole
+from train.host.settings import Games
 from train.snake import players
-from train.snake.config import PPO, Game
+from train.snake.config import PPO, Game, Side
 from train.snake.players import OpenSnake
 from train.snake.training import make_training
 
@@ -35,25 +37,25 @@ class Options:
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
-    games: int = 1_000
+    games: Games = 1_000
     """Complete games per seed."""
-    key: int = 1
+    key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
     """Draw actions from the policy, or explore, instead of acting greedily."""
-    rows: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    rows: Annotated[Side | None, tyro.conf.arg(metavar="INT")] = None
     """Height of the board, 4 to 20 cells."""
-    cols: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    cols: Annotated[Side | None, tyro.conf.arg(metavar="INT")] = None
     """Width of the board, 4 to 20 cells."""
     rules: Literal["classic", "modern"] | None = None
     """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
-    max_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
+    max_steps: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
     """Steps after which a game is truncated; by default as in the run, or with --sizes 100 for each
     cell of the board, twice what good players need to fill it, so that only endless loops are
     truncated."""
     players: tuple[str, ...] = ()
     """Rule-based players to score as well; envs/snake/players.py names them."""
-    sizes: tuple[int, ...] = ()
+    sizes: tuple[Side, ...] = ()
     """Square boards to play on, such as 8 10 15 20."""
 
 
@@ -79,7 +81,7 @@ def evaluate(run: Run, options: Options) -> Table:
 
 def check(run: Run, options: Options) -> None:
     """Raises UsageError for flags that contradict each other, or the run."""
-    refuse_below_one(options, "games", "max_steps")
+    check_options(options)
     if options.sizes and (options.rows is not None or options.cols is not None):
         raise UsageError("--sizes says how large the boards are: leave out --rows and --cols")
     if options.sampled and options.policy is not None and not isinstance(run.config, PPO):

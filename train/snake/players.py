@@ -20,12 +20,16 @@ from envs.snake.env import Params, Snake
 from envs.snake.players import PLAYERS, Player, able, action_for
 from envs.snake.rules import State
 from jaxrl import evaluate
+from jaxrl.checks import Count, Seed
 from jaxrl.types import Agent
 from train.host import scores
-from train.host.command import command, parse_flags, refuse_below_one
+from train.host.command import command, parse_flags
+from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.progress import clock
 from train.host.records import finite_or_null, write_whole
+from train.host.settings import Games
+from train.snake.config import Side
 
 ENDINGS = ("death_wall", "death_self", "entrapped", "starved", "truncated")
 """The ways in which games end that are not won."""
@@ -35,21 +39,21 @@ ENDINGS = ("death_wall", "death_self", "entrapped", "starved", "truncated")
 class Options:
     """Scores rule-based players and prints a table."""
 
-    rows: int = 10
+    rows: Side = 10
     """Height of the board, 4 to 20 cells."""
-    cols: int = 10
+    cols: Side = 10
     """Width of the board, 4 to 20 cells."""
     rules: Literal["classic", "modern"] = "modern"
     """classic: the tail kills, no win. modern: follow the tail, win on a full board, starve."""
     actions: Literal["relative", "absolute"] = "relative"
     """relative: forward, left, right. absolute: up, right, down, left."""
-    games: int = 1_000
+    games: Games = 1_000
     """Complete games of each player."""
-    max_steps: int | None = None
+    max_steps: Count | None = None
     """Steps after which a game is truncated; None: 1,000 in classic, 100,000 in modern games."""
     players: tuple[str, ...] = ()
     """Players to score; envs/snake/players.py names them. Empty: all that can play on the board."""
-    key: int = 1
+    key: Seed = 1
     """Root of the random numbers, the same for all players."""
     out: Path | None = None
     """JSON file to write."""
@@ -91,7 +95,7 @@ def main(arguments: list[str]) -> int:
 
 def make_game(options: Options) -> tuple[OpenSnake, Params]:
     """The game to play. Raises UsageError for bad options."""
-    refuse_below_one(options, "games", "max_steps")
+    check_options(options)
     if options.out and not options.out.absolute().parent.is_dir():
         raise UsageError(f"--out {options.out} lies in no folder; create that first")
     try:

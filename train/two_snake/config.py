@@ -1,7 +1,7 @@
 """The configuration of `train.two_snake`: game, opponents, network, learner; presets."""
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 from flax import linen as nn
@@ -11,6 +11,7 @@ from envs.two_snake.observations import OBSERVATIONS
 from envs.two_snake.rewards import Rewards
 from jaxrl import checks, self_play
 from jaxrl.agents import ppo
+from jaxrl.checks import Count, Range
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.mlp import MLP, ActorCritic
@@ -24,13 +25,13 @@ from train.two_snake.curriculum import check as check_curriculum
 class Game:
     """The board, the observation and the rewards."""
 
-    rows: int = 10
+    rows: Annotated[int, Range(least=4, most=20)] = 10
     """Height of the board, 4 to 20 cells."""
-    cols: int = 10
+    cols: Annotated[int, Range(least=9, most=20)] = 10
     """Width of the board, 9 to 20 cells."""
     observation: Literal["features", "planes"] = "features"
     """What both snakes see; envs/two_snake/observations.py says what is in each."""
-    max_steps_in_episode: int = 1000
+    max_steps_in_episode: Count = 1000
     """Steps after which a game is a draw."""
     rewards: Rewards = Rewards(
         food=1.0, opponent_food=-0.5, death=-1.0, win=3.0, lose=-3.0, draw=-2.0, shaping=0.01
@@ -42,7 +43,7 @@ class Game:
 class Network:
     """Dense layers; for `planes` two convolutions come first."""
 
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: tuple[Count, ...] = (128, 128)
     """Width of each hidden layer."""
     mask: bool = True
     """Mask moves into a wall or a body, unless all are; not with `planes`."""
@@ -92,9 +93,7 @@ class Duel(TwoSnake):
 
 def check(config: Config) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
-    checks.fields("loop.", config.loop, "num_envs", "num_steps", least=1)
-    checks.number("env.max_steps_in_episode", config.env.max_steps_in_episode, least=1)
-    checks.number("rivals.snapshot_updates", config.rivals.snapshot_updates, least=1)
+    checks.config(config)
     check_curriculum(config.curriculum)
 
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from envs.two_snake.env import RIVAL, Params
 from envs.two_snake.opponents import OPPONENTS
 from jaxrl import checks
+from jaxrl.checks import Count, NonNegative, Share
 from jaxrl.loop import Metrics
 
 MEMORY = 0.9
@@ -24,15 +25,15 @@ ENOUGH = 200.0
 class Weights:
     """Relative probability of each opponent."""
 
-    static: float = 0.0
+    static: NonNegative = 0.0
     """Lies still."""
-    random: float = 0.0
+    random: NonNegative = 0.0
     """Makes random safe moves."""
-    greedy: float = 0.0
+    greedy: NonNegative = 0.0
     """Takes a shortest path to the food."""
-    defensive: float = 0.0
+    defensive: NonNegative = 0.0
     """Seeks free space, and food that is nearer to itself."""
-    rival: float = 0.0
+    rival: NonNegative = 0.0
     """A past version of the learner."""
 
 
@@ -42,11 +43,11 @@ class Stage:
 
     opponents: Weights
     """Its own opponent, the likeliest, and earlier ones, so that they are not forgotten."""
-    target: int = 10
+    target: Count = 10
     """Food that wins a game."""
-    won: float = 1.0
+    won: NonNegative = 1.0
     """Share of the games against the likeliest opponent that must be won."""
-    share: float = 0.0
+    share: Share = 0.0
     """Largest share of the budget; 0: no such stage. The last stage takes the rest."""
 
 
@@ -150,15 +151,10 @@ def advance(
 
 def check(curriculum: Curriculum) -> None:
     """Raises ValueError, in one line, for a curriculum that cannot be played."""
+    checks.config(curriculum, "curriculum.")
     stages = curriculum.stages()
     if not stages:
         raise ValueError("no stage of the curriculum has a share above 0: give one to some")
     for name, stage in stages.items():
-        where = f"curriculum.{name}"
-        checks.number(f"{where}.target", stage.target, least=1)
-        checks.number(f"{where}.share", stage.share, above=0.0, most=1.0)
-        checks.number(f"{where}.won", stage.won, least=0.0)
-        opponents = (field.name for field in fields(Weights))
-        checks.fields(f"{where}.opponents.", stage.opponents, *opponents, least=0.0)
         if not any(map(checks.may_be_positive, weights_of(curriculum, stage))):
-            raise ValueError(f"{where}.opponents are all 0: give one of them a weight")
+            raise ValueError(f"curriculum.{name}.opponents are all 0: give one of them a weight")

@@ -16,7 +16,7 @@ from envs.two_snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
-from train.host import pictures, records, scores
+from train.host import metrics_file, pictures, scores
 from train.two_snake import tournament
 from train.two_snake.config import Config
 from train.two_snake.tournament import SIDES, Games, Sides
@@ -43,7 +43,7 @@ def draw_curve(directory: Path, config: Config) -> Path:
     one for each seed.
     """
     path = directory / "learning_curve.png"
-    rows = records.read_metrics(directory)
+    rows = metrics_file.read_metrics(directory)
     figure = pictures.titled((9, 4), f"Two snakes {config.env.rows}×{config.env.cols}")
     axes = figure.subplots()
     end = max((row["steps"] for row in rows), default=0)

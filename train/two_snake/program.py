@@ -8,11 +8,12 @@ import jax
 import tyro
 from rich.console import RenderableType
 
+from jaxrl.checks import Seed
 from train.host import runs, scores
-from train.host.command import refuse_below_one
+from train.host.config import check_options
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
-from train.host.settings import Evaluation
+from train.host.settings import Evaluation, Games
 from train.two_snake import evaluation, pictures, tournament
 from train.two_snake.config import PRESETS, SUMMARIES, Config, idle
 from train.two_snake.training import make_training, parameters
@@ -26,9 +27,9 @@ class Options:
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
-    games: int = 1_000
+    games: Games = 1_000
     """Games of each seed against each opponent, rounded up to an even number."""
-    key: int = 1
+    key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
     """Draw actions from the policy instead of acting greedily."""
@@ -36,7 +37,7 @@ class Options:
 
 def evaluate(run: Run, options: Options) -> RenderableType:
     """Plays, writes `eval.json` and returns the table to print. Raises UsageError."""
-    refuse_below_one(options, "games")
+    check_options(options)
     greedy = not options.sampled
     changes = {"evaluation_games": options.games, "evaluation_greedy": greedy}
     config = runs.with_evaluation(run.config, **changes)

@@ -3,21 +3,25 @@
 import math
 import re
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from envs.base import check_name
 from envs.vector_field import VectorField
 from envs.vector_field.env import DIMS, FIELDS
 from jaxrl import checks
 from jaxrl.agents import field_learner, sequence_vae
+from jaxrl.checks import INT32, Count, Range
 from jaxrl.dynamics import rbf, stimulation
 from jaxrl.networks.decoder import Decoder
 from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
 from jaxrl.networks.latent import SequenceVAE
 from jaxrl.networks.recognition import GRURecognition, MLPRecognition
 from train.host import settings
+from train.host.settings import Seeds
 from train.vector_field import learners
 from train.vector_field.learners import Learner
+
+Amount = Annotated[float, Range(above=0.0, most=1e6)]
 
 
 @dataclass(frozen=True)
@@ -30,21 +34,21 @@ class World:
     """How the latent state is observed; identity with noise none: the state itself."""
     noise: Literal["gaussian", "poisson", "none"] = "gaussian"
     """Noise of each channel; poisson counts events and needs the observation loglinear."""
-    channels: int = 20
+    channels: Count = 20
     """Number of observed channels; 2 for identity."""
     encoder: Literal["identity", "linear", "mlp"] = "identity"
     """How an input moves the latent state."""
-    num_inputs: int = 2
+    num_inputs: Count = 2
     """Number of components of an input."""
-    authority: float = 1.0
+    authority: Amount = 1.0
     """Largest input, in units of the mean speed of the field within ±2."""
-    dt: float = 0.1
+    dt: Amount = 0.1
     """Time step."""
-    process_noise: float = 0.01
+    process_noise: Amount = 0.01
     """Variance of the process noise of each latent component, per unit of time."""
-    observation_noise: float = 0.01
+    observation_noise: Amount = 0.01
     """Variance of each channel, with gaussian noise."""
-    bin_width: float = 1.0
+    bin_width: Amount = 1.0
     """Time in which events are counted, with poisson noise."""
 
 
@@ -52,11 +56,11 @@ class World:
 class Budget(settings.Config):
     """How long, how often and where. Steps are samples of each experiment."""
 
-    num_seeds: int = 10
+    num_seeds: Seeds = 10
     """Independent repetitions side by side, with the seeds seed, seed + 1, …"""
-    total_steps: int = 2_000
+    total_steps: Count = 2_000
     """Samples of each experiment."""
-    chunk_steps: int = 50
+    chunk_steps: Count = 50
     """Samples between two rows of the record."""
 
 
@@ -66,7 +70,7 @@ class Model:
 
     recognition: Literal["gru", "mlp"] = "gru"
     """The filter: recurrent, or of the current observation alone."""
-    hidden: int = 16
+    hidden: Count = 16
     """Width of the filter."""
     field: Literal["rbf", "mlp", "linear"] = "rbf"
     """The dynamics: radial basis functions on a grid, a small network, or a matrix."""
@@ -74,9 +78,9 @@ class Model:
     """Grid of the radial basis functions, in units of the learned latent state."""
     effect: Literal["identity", "linear", "mlp"] = "linear"
     """How inputs move the learned latent state."""
-    members: int = 1
+    members: Count = 1
     """Size of the ensemble of fields, for the policy disagreement."""
-    y_scale: float = 1.0
+    y_scale: Amount = 1.0
     """Observations are divided by it before the filter."""
 
 
@@ -102,13 +106,13 @@ class Config:
     )
     model: Model = field(default_factory=Model)
     vae: sequence_vae.Config = field(default_factory=sequence_vae.Config)
-    box: float = 2.0
+    box: Amount = 2.0
     """The field is scored within ± this, at 25 × 25 points."""
     data: str = ""
     """An npz file with y and u: the sequence VAE learns from these data, without experiments."""
-    batch_size: int = 16
+    batch_size: Count = 16
     """With data: windows in a gradient step."""
-    validation_share: float = 0.2
+    validation_share: Annotated[float, Range(above=0.0, below=1.0)] = 0.2
     """With data: the share at the end that is held out to score forecasts."""
     run: Budget = field(default_factory=Budget)
 
@@ -139,6 +143,8 @@ PRESETS = {
 
 def check(config: Config) -> None:
     """Raises ValueError, in one line, for errors that would only show after compilation."""
+    checks.config(config)
+    rbf.check(config.model.grid)
     if config.learner != "sequence_vae" and config.bayesian.grid.dims != DIMS:
         dims = config.bayesian.grid.dims
         raise ValueError(f"bayesian.grid.dims is {dims}, expected {DIMS}, as the state has")
@@ -149,9 +155,6 @@ def check(config: Config) -> None:
             raise ValueError(
                 f"{what} are {', '.join(names) or 'none'}; give at least one, each once"
             )
-    amounts = ("authority", "dt", "process_noise", "observation_noise", "bin_width")
-    checks.fields("env.", config.env, *amounts, above=0.0)
-    checks.number("box", config.box, above=0.0)
     for name in config.policies:
         policy(config, name)
     alone = len(config.env.fields) == 1
@@ -182,6 +185,8 @@ def policy(config: Config, name: str) -> stimulation.Config:
         return replace(ours, kind="hold", hold_steps=1)
     if held := re.fullmatch(r"(hold|bang)([1-9]\d*)", name):
         at_edge = held[1] == "bang"
+        if len(held[2]) > 10 or int(held[2]) > INT32:
+            raise checks.OutOfRange("policies", f"is {name}, expected at most {INT32} steps")
         return replace(ours, kind="hold", hold_steps=int(held[2]), at_edge=at_edge)
     if name == "myopic":
         return replace(ours, kind="myopic")

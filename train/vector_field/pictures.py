@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.types import AgentState
-from train.host import records, scores
+from train.host import metrics_file, records, scores
 from train.vector_field import curves, experiments, maps
 from train.vector_field.config import Config, make_env, make_learner, policy
 
@@ -56,7 +56,7 @@ def draw_all(
     records.write_arrays(arrays, {**traces._asdict(), "learned": learned, "true": true})
     paths = draw_maps(directory, config, learned[0], true[0], deviation, traces)
     paths.append(directory / "errors.png")
-    curves.errors(paths[-1], config, records.read_metrics(directory))
+    curves.errors(paths[-1], config, metrics_file.read_metrics(directory))
     if evaluation:
         paths.append(directory / "forecasts.png")
         curves.forecasts(paths[-1], evaluation)

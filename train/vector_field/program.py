@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from train.host import records
+from train.host import metrics_file
 from train.host.program import Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
@@ -36,7 +36,7 @@ def tables(run: Run) -> Iterator[Any]:
     if run.config.data:
         return
     yield from scores.comparison_tables(run.directory, run.config)
-    rows = records.read_metrics(run.directory)
+    rows = metrics_file.read_metrics(run.directory)
     for name, count in scores.invalid_plans(rows, run.config).items():
         yield f"{name}: {count:,} plans had a cost that is not finite and were passed over"
 

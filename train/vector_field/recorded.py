@@ -5,7 +5,7 @@ The file holds `y` `[T, n]` or `[E, T, n]`, what was observed in E episodes, and
 score forecasts of its observations.
 """
 
-import zipfile
+import logging
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from jaxrl.types import AgentState
 from train.host import scores, settings
 from train.host.pictures import BLUE, GREY, save
 from train.vector_field.config import Config, make_model
+from train.vector_field.recordings import Data, load, oddities
 from train.vector_field.scores import AHEAD, SKIPPED, forecast_r2
 
 SCORE = "r2_10"
@@ -36,11 +37,7 @@ GRADIENT_STEPS = 50
 """Gradient steps in one update."""
 
 
-class Data(NamedTuple):
-    """Episodes of one length; float32."""
-
-    y: np.ndarray  # [E, T, n]
-    u: np.ndarray  # [E, T, m]
+_log = logging.getLogger(__name__)
 
 
 class Fit(NamedTuple):
@@ -61,6 +58,8 @@ class State(NamedTuple):
 def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for a file that cannot be used."""
     data = load(config.data)
+    for oddity in oddities(data):
+        _log.warning("%s: %s", config.data, oddity)
     config = fitting(config, data)
     sequence_vae.check_config(config.vae)
     training, held_out = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
@@ -101,40 +100,6 @@ def make_training(config: Config) -> settings.Training:
         unit="gradient steps",
         score=SCORE,
     )
-
-
-def load(path: str) -> Data:
-    """Reads and checks a file. Raises ValueError, which says what is wrong with it."""
-    wanted = "expected an npz file with y [T, n] or [E, T, n] and u [T, m] or [E, T, m]"
-    try:
-        with np.load(Path(path), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in ("y", "u") if name in file}
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; {wanted}") from None
-    except (OSError, EOFError, zipfile.BadZipFile, AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); {wanted}") from None
-    for name in ("y", "u"):
-        if name not in arrays:
-            raise ValueError(f"{path} has no array {name!r}; {wanted}")
-    for name, array in arrays.items():
-        if array.ndim not in (2, 3) or array.ndim != arrays["y"].ndim or not array.size:
-            raise ValueError(f"{name} in {path} has shape {array.shape}; {wanted}")
-        if not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
-            raise ValueError(f"{name} in {path} holds {array.dtype}; expected real numbers")
-        if not np.isfinite(array).all():
-            count = int(np.sum(~np.isfinite(array)))
-            raise ValueError(
-                f"{name} in {path} has {count} values that are NaN or infinite; cut them out or "
-                "fill them in"
-            )
-    y, u = arrays["y"], arrays["u"]
-    if y.shape[:-1] != u.shape[:-1]:
-        raise ValueError(
-            f"y and u in {path} have shapes {y.shape} and {u.shape}; expected as many steps of both"
-        )
-    if y.ndim == 2:
-        y, u = y[None], u[None]
-    return Data(y.astype(np.float32), u.astype(np.float32))
 
 
 def fitting(config: Config, data: Data) -> Config:

@@ -21,7 +21,7 @@ from jaxrl.dynamics import stimulation
 from jaxrl.dynamics.latent_scores import k_step_r2
 from jaxrl.types import AgentState
 from train.host import scores, settings
-from train.host.records import read_metrics
+from train.host.metrics_file import read_metrics
 from train.vector_field import experiments
 from train.vector_field.config import Config, policy
 from train.vector_field.learners import Learner

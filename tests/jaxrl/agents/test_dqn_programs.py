@@ -109,11 +109,11 @@ def test_the_replay_is_not_copied(by_priority):
 
 
 def test_clear_words_for_what_does_not_fit():
-    with pytest.raises(ValueError, match="dqn n_step is 0, expected a number at least 1"):
+    with pytest.raises(ValueError, match="n_step is 0, expected a number at least 1"):
         dqn.make(Mlp(), dqn.Config(n_step=0))
-    with pytest.raises(ValueError, match="dqn loss 'cubed' is unknown, expected one of huber, sq"):
+    with pytest.raises(ValueError, match="loss is cubed, expected huber or squared"):
         dqn.make(Mlp(), dqn.Config(loss="cubed"))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match=r"dqn value_high is -1\.0, expected a number above 1"):
+    with pytest.raises(ValueError, match=r"value_high is -1\.0, expected a number above 1"):
         dqn.make(Mlp(), dqn.Config(value_low=1.0, value_high=-1.0))
     with pytest.raises(ValueError, match=r"returns \[2\] for one .* categorical is True: use"):
         init_state(dqn.make(Mlp(), dqn.Config(categorical=True)))

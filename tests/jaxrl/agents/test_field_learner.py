@@ -380,7 +380,7 @@ def test_what_does_not_fit_together_is_refused():
         (replace(EXACT, process_noise=-1.0), BUMPS, "process_noise is -1.0"),
         (replace(EXACT, first_variance=0.0), BUMPS, "first_variance is 0.0"),
         (EXACT, DUFFING._replace(family_start=()), "needs the prior mean of its parameters"),
-        (replace(EXACT, policy=stimulation.Config(every=0)), BUMPS, "policy every is 0"),
+        (replace(EXACT, policy=stimulation.Config(every=0)), BUMPS, "policy.every is 0"),
     ):
         with pytest.raises(ValueError, match=message):
             field_learner.make(config, world, KNOWN)

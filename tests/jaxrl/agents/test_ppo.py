@@ -248,14 +248,13 @@ def test_the_horizon_grows_by_one_factor_per_update():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"minibatches": 0}, "ppo minibatches is 0, expected a number at least 1"),
-        ({"clip": 0.0}, "ppo clip is 0.0, expected a number above 0.0"),
-        (
-            {"gae_lambda": 1.1},
-            "ppo gae_lambda is 1.1, expected a number at least 0.0 and at most 1",
-        ),
-        ({"final_discount": 1.0}, "ppo final_discount is 1.0, .* below 1.0"),
-        ({"entropy_weight": -0.1}, "ppo entropy_weight is -0.1, expected a number at least 0.0"),
+        ({"minibatches": 0}, "^minibatches is 0, expected a number at least 1"),
+        ({"clip": 0.0}, "^clip is 0.0, expected a number above 0.0"),
+        ({"gae_lambda": 1.1}, "^gae_lambda is 1.1, expected a number at least 0.0 and at most 1"),
+        ({"final_discount": 1.0}, "^final_discount is 1.0, .* below 1.0"),
+        ({"adam_epsilon": float("nan")}, "^adam_epsilon is nan, expected a number above 0.0"),
+        ({"anneal_updates": 0.0}, "^anneal_updates is 0.0, expected a number above 0.0"),
+        ({"entropy_weight": -0.1}, "^entropy_weight is -0.1, expected a number at least 0.0"),
     ],
 )
 def test_numbers_that_nothing_can_be_learned_with_are_refused(wrong, message):

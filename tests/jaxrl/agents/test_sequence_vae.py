@@ -373,7 +373,7 @@ def test_a_linear_world_is_learned():
         ({"gradient_steps": 0}, "gradient_steps is 0, expected a number at least 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0, expected a number above 0.0"),
         ({"recount_steps": 0}, "recount_steps is 0, expected a number at least 1"),
-        ({"schedule": "sudden"}, "beta schedule 'sudden' is unknown"),
+        ({"schedule": "sudden"}, "schedule is sudden, expected none or linear or cyclic"),
         ({"elbo": replace(ELBO, samples=0)}, "samples"),
         ({"state": "memory"}, "state"),
     ],

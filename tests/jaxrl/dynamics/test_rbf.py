@@ -24,10 +24,12 @@ def test_features_are_gaussian_bumps(grid):
 
 
 def test_what_makes_no_grid_is_refused():
-    with pytest.raises(ValueError, match="per_axis is 1"):
-        rbf.Grid(per_axis=1)
-    with pytest.raises(ValueError, match="overlap is 0"):
-        rbf.Grid(overlap=0.0)
+    with pytest.raises(ValueError, match="per_axis is 1, expected a number at least 2"):
+        rbf.Grid(per_axis=1).centres()
+    with pytest.raises(ValueError, match=r"overlap is 0\.0, expected a number above 0"):
+        rbf.features(rbf.Grid(overlap=0.0), jnp.zeros(2))
+    with pytest.raises(ValueError, match="100 centres along 5 axes are more than 2"):
+        rbf.combined(rbf.Grid(100, dims=5), jnp.zeros((1, 1)), jnp.zeros(5))
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         rbf.features(rbf.Grid(), jnp.zeros(3))
 

@@ -19,7 +19,8 @@ from train.allo.config import PRESETS, Config, learning_config, make_network
 from train.allo.program import PROGRAM
 from train.allo.training import make_problem, make_training
 from train.host import command, compiled
-from train.host.records import CHECKPOINTS, read_metrics
+from train.host.metrics_file import read_metrics
+from train.host.records import CHECKPOINTS
 
 SMALL = (
     "--env.maze=GridMaze-9 --env.transitions=20000 --network.hidden 32 32 --agent.num-features=4 "
@@ -287,22 +288,25 @@ FILES = {
         ("--maze-file=single.txt", "has 1 free cells; expected at least 2"),
         ("--maze-file=blocks.txt", "2 regions, of 4 and 4 cells; expected one; --allow-disconn"),
         ("--env.maze=GridMaze-0", "maze 'GridMaze-0' is unknown; expected one of GridMaze-7, "),
-        ("--env.wind=1.5", "wind is 1.5; expected a number between -1 and 1"),
-        ("--env.transitions=0", "env.transitions is 0, expected a number at least 1"),
-        ("--env.walk-steps=0", "env.walk_steps is 0, expected a number at least 1"),
+        ("--env.wind=1.5", "--env.wind is 1.5, expected a number above -1.0 and"),
+        ("--env.transitions=0", "--env.transitions is 0, expected a number at least 1"),
+        ("--env.walk-steps=0", "--env.walk-steps is 0, expected a number at least 1"),
         ("--agent.num-features=40", "40 features of 13 states: there are no more eigenvectors"),
-        ("--agent.discount=1.0", "discount is 1.0, expected a number at least 0.0 and below 1.0"),
-        ("--agent.learning-rate=nan", "allo learning_rate is nan, expected a number above 0"),
-        ("--agent.graph-weight=0", "allo graph_weight is 0"),
-        ("--agent.barrier-start=-1", "allo barrier_start is -1.0, expected a number at least 0.0"),
-        ("--permute-every=-50", "permute_every is -50"),
-        ("--network.frequencies=0", "network.frequencies is 0"),
+        (
+            "--agent.discount=1.0",
+            "--agent.discount is 1.0, expected a number at least 0.0 and",
+        ),
+        ("--agent.learning-rate=nan", "--agent.learning-rate is nan, expected a number"),
+        ("--agent.graph-weight=0", "--agent.graph-weight is 0"),
+        ("--agent.barrier-start=-1", "--agent.barrier-start is -1.0, expected a number"),
+        ("--permute-every=-50", "--permute-every is -50"),
+        ("--network.frequencies=0", "--network.frequencies is 0"),
         ("--agent.discount=-0.1", "discount is -0.1, expected a number at least 0.0"),
         ("--agent.discount=nan", "discount is nan, expected a number at least 0.0"),
-        ("--agent.turn-every=30", "expected a multiple of turn_every=30"),
-        ("--network.hidden 0", "a width of network.hidden is 0, expected a number at least 1"),
+        ("--agent.turn-every=30", "expected a multiple of --agent.turn-every=30"),
+        ("--network.hidden 0", "--network.hidden[0] is 0, expected a number at least 1"),
         ("--network.observation=sound", "sound"),
-        ("--permute-every=75", "permute_every is 75; expected a multiple of agent.steps_per"),
+        ("--permute-every=75", "--permute-every is 75; expected a multiple of --agent"),
         ("fast", "there is no preset fast: choose one of allo, sampled, paper, ggdo, short"),
         ("--resume=/nowhere", "/nowhere is not a run directory"),
     ],

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from jaxrl.spectral import laplacian
-from train.allo import scores
-from train.allo.config import Config
+from train.allo import problem, scores
+from train.allo.config import PRESETS, Config
 from train.allo.problem import Problem
 from train.allo.training import make_problem
+from train.host import memory
 
 S, D = 12, 4
 
@@ -159,3 +160,48 @@ def test_wind_has_no_published_eigenvalues():
     assert weight[right].mean() > 1.2 * weight[~right].mean()
     inner = np.asarray(windy.truth.vectors).T @ (weight[:, None] * np.asarray(windy.truth.vectors))
     np.testing.assert_allclose(inner, np.eye(len(inner)), atol=1e-5)
+
+
+@pytest.mark.parametrize("wind", [0.0, 0.2])
+def test_large_mazes_have_the_truth_of_small_ones(wind, monkeypatch):
+    """The same maze solved by either method; each true vector up to its sign."""
+    dense = problem_of("corridors-200-seed3", wind=wind)
+    monkeypatch.setattr(problem, "DENSE", 100)
+    few = problem_of("corridors-200-seed3", wind=wind)
+    assert few.truth.vectors.shape == dense.truth.vectors.shape
+    np.testing.assert_allclose(few.truth.values, dense.truth.values, atol=1e-7)
+    np.testing.assert_array_equal(few.truth.group, dense.truth.group)
+    np.testing.assert_array_equal(few.truth.near_column_group, dense.truth.near_column_group)
+    np.testing.assert_allclose(few.truth.vectors, dense.truth.vectors, atol=1e-4)
+    if wind:
+        assert few.published is None
+    else:
+        assert few.published is not None
+        assert dense.published is not None
+        np.testing.assert_allclose(few.published, dense.published, atol=1e-11)
+
+
+def test_most_of_very_many_eigenvectors_are_refused(monkeypatch):
+    monkeypatch.setattr(problem, "DENSE", 20)
+    monkeypatch.setattr(problem, "DENSE_AT_MOST", 100)
+    with pytest.raises(ValueError, match=r"num_features is 11 in a maze of 104 states; .* than 13"):
+        problem_of("GridRoom-4")
+
+
+def test_an_exact_expectation_that_does_not_fit_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 500_000)
+    told = r"692,224 bytes \(692 kB\) for 104 states and 2 seeds, and 500 kB are free: .* sampled"
+    with pytest.raises(ValueError, match=told):  # 8 matrices of 104² float32, twice
+        problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].agent, 2)
+    problem.make_problem(problem.Maze(), "coordinates", PRESETS["allo"].agent)
+    problem.make_problem(problem.Maze(), "coordinates", PRESETS["sampled"].agent, 2)
+
+
+def test_without_ceiling_above_its_limit():
+    truth = scores.truth_of(laplacian.eigensystem(random_law(0)), D)
+    found = scores.seed_scores(jnp.ones((S, D)), jnp.zeros(D), None, truth)
+    assert "ceiling" not in found
+    assert found["eigenvalues_within"] >= 0
+    rows = [{"seed": seed, **found} for seed in (3, 4)]
+    assert "No ceiling: it is computed for mazes of up to 3,000 states" in caption_of(rows)
+    assert scores.scores_table(rows, D).row_count == 3

@@ -20,7 +20,7 @@ from train.durotaxis.config import PRESETS, Config, make_env, name_of
 from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
 from train.host import command
-from train.host.records import read_metrics
+from train.host.metrics_file import read_metrics
 from train.policies import export
 
 SMALL = (
@@ -152,17 +152,20 @@ def test_a_mean_takes_the_place_of_messages():
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--env.threshold-nodes=200", "threshold_nodes is 200; expected 5, the founders, to 12"),
-        ("--env.width=19", "width is 19; expected at least 20 px"),
+        ("--env.threshold-nodes=200", "--env.threshold-nodes is 200; expected 5, the founders"),
+        ("--env.width=19", "--env.width is 19, expected a number at least 20"),
         ("exponential --env.slope=2", "which float32 cannot hold"),
         ("--env.weights.gold=1", "--env.weights.gold"),
-        ("--env.weights.distance=nan", "reward 'distance' is nan; expected a finite number"),
+        ("--env.weights.distance=nan", "--env.weights.distance is nan, expected a number that is"),
         ("--env.field-file=missing.npy", "missing.npy is not an .npy file"),
         ("--env.field-file=flat.npy", "flat.npy holds no table of numbers"),
         ("--env.field-file=words.npy", "words.npy is not an .npy file"),
-        ("--agent.learning-rate=nan", "ppo learning_rate is nan, expected a number above 0"),
-        ("--network.width=0", "network.width is 0, expected a number at least 1"),
-        ("--curriculum.first-width=5", "curriculum.first_width is 5.0, expected a number at least"),
+        ("--agent.learning-rate=nan", "--agent.learning-rate is nan, expected a number"),
+        (f"--env.width={10**21}", f"--env.width is {10**21}, expected a number at least 20"),
+        (f"--env.capacity={10**21}", f"--env.capacity is {10**21}, expected a number at least 1"),
+        ("--env.bounds.gamma 3 1", "--env.bounds.gamma is 3.0 to 1.0, expected the lower number"),
+        ("--network.width=0", "--network.width is 0, expected a number at least 1"),
+        ("--curriculum.first-width=5", "--curriculum.first-width is 5.0, expected a number"),
         ("--agent.minibatches=7", "cannot be split into 7 equal minibatches"),
         ("steep", "there is no preset steep: choose one of linear, shallow, exponential"),
     ],

@@ -253,15 +253,15 @@ def test_the_room_for_nodes_grows_with_what_is_asked_for():
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        ("--episodes 0", "--episodes is 0; expected at least 1"),
+        ("--episodes 0", "--episodes is 0, expected a number at least 1"),
         ("--max-steps 0", "--max-steps is 0"),
         ("--substrate exponential --m 2", "which float32 cannot hold"),
         ("--substrate random --m 0.1", "--m would have no effect, as random ground"),
         ("--field-file FIELD --b 1 --width 50", "--b and --width would have no effect"),
         ("--field-file FIELD --substrate linear", "exclude each other"),
         ("--field-file nowhere.npy", "nowhere.npy is not an .npy file"),
-        ("--width 10", "width is 10; expected at least 20 px"),
-        ("--num-founders 0", "num_founders is 0"),
+        ("--width 10", "--width is 10, expected a number at least 20"),
+        ("--num-founders 0", "--num-founders is 0"),
         ("--threshold-nodes nan", "--threshold-nodes is nan"),
         ("--substrate cubic", "cubic"),
         ("--games 3", "Unrecognized options"),

@@ -125,7 +125,8 @@ def test_scores_of_another_agent_are_left_out(exported, tmp_path, monkeypatch):
     content = json.loads((run.directory / "eval.json").read_text())
     for change, known in (({}, True), ({"updates": 2}, False), ({"greedy": False}, False)):
         monkeypatch.setattr(policies.scores, "read_evaluation", lambda _, c=change: content | c)
-        path = policies.export(run.directory, str(tmp_path / "p.safetensors"), run.seeds[-1])
+        name = tmp_path / "p.safetensors"
+        path = policies.export(run.directory, name, run.seeds[-1], overwrite=True)
         assert ("7.25" in path.with_suffix(".md").read_text()) is known
         assert policies.policy_files.read_metadata(path)["scores"] == (
             content["seeds"][0] if known else None
@@ -231,7 +232,7 @@ BROKEN = {
     "in the header": (lambda path: path.write_bytes(path.read_bytes()[:300]), "cannot be read"),
     "in the numbers": (lambda path: path.write_bytes(path.read_bytes()[:-9]), "cannot be read"),
     "foreign": (lambda path: rewritten(path, lambda h: h.pop("__metadata__")), "has no metadata"),
-    "format": (metadata(format=2), "has format 2; this program reads format 1"),
+    "format": (metadata(format=1), "has format 1; this program reads format 2"),
     "no JSON": (
         lambda path: rewritten(path, lambda h: h["__metadata__"].update(updates="{")),
         "has metadata that are not JSON",

@@ -102,11 +102,12 @@ def test_of_games_with_as_much_food_the_shortest_is_shown():
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--games 0", "--games is 0; expected at least 1"),
-        ("--max-steps 0", "--max-steps is 0; expected at least 1"),
-        ("--rows 3", "rows is 3; expected 4 to 20 cells"),
-        ("--sizes 8 21", "rows is 21; expected 4 to 20 cells"),
+        ("--games 0", "--games is 0, expected a number at least 1"),
+        ("--max-steps 0", "--max-steps is 0, expected a number at least 1"),
+        ("--rows 3", "--rows is 3, expected a number at least 4"),
+        ("--sizes 8 21", "--sizes[1] is 21, expected a number at least 4"),
         ("--sizes 8 --rows 9", "--sizes says how large the boards are: leave out --rows"),
+        (f"--key {10**20}", f"--key is {10**20}, expected a number at least 0"),
         ("--rules strict", "invalid choice 'strict'"),
         ("--players best", "no player best for 6×7; choose among random, random_safe, direct"),
         ("--sizes 8 5 --players shortcuts", "no player shortcuts for 5×5"),

@@ -30,12 +30,13 @@ def test_the_table_and_the_file_say_how_well_each_player_plays(tmp_path, capsys)
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        ("--games 0", "--games is 0; expected at least 1"),
-        ("--max-steps 0", "--max-steps is 0; expected at least 1"),
-        ("--rows 3", "rows is 3; expected 4 to 20 cells"),
+        ("--games 0", "--games is 0, expected a number at least 1"),
+        ("--max-steps 0", "--max-steps is 0, expected a number at least 1"),
+        ("--rows 3", "--rows is 3, expected a number at least 4"),
         ("--players best", "no player best for 10×10; choose among random, random_safe, direct"),
         ("--rows 5 --cols 5 --players shortcuts", "no player shortcuts for 5×5; choose among"),
         ("--out nowhere/players.json", "--out nowhere/players.json lies in no folder"),
+        (f"--key {10**20}", f"--key is {10**20}, expected a number at least 0"),
         ("--rules strict", "invalid choice 'strict'"),
     ],
 )

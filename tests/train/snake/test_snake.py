@@ -13,7 +13,8 @@ from jaxrl import checkpoint
 from tests.train.host import crashes
 from train import evaluate, render
 from train.host import command, compiled
-from train.host.records import CHECKPOINTS, read_metrics
+from train.host.metrics_file import read_metrics
+from train.host.records import CHECKPOINTS
 from train.snake.program import PROGRAM
 
 SMALL = {
@@ -92,19 +93,36 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--env.rows=3"], "rows is 3; expected 4 to 20 cells"),
-        (["--env.cols=21"], "cols is 21; expected 4 to 20 cells"),
+        (["--env.rows=3"], "--env.rows is 3, expected a number at least 4"),
+        (["--env.cols=21"], "--env.cols is 21, expected a number at least 4 and at most 20"),
         (["--env.observation=eyes"], "eyes"),
         (["--agent.speed=3"], "--agent.speed"),
         (["fast"], f"there is no preset fast: choose one of {', '.join(PROGRAM.presets)}"),
         (["--loop.num_envs=10", "--loop.num_steps=3"], "30 transitions cannot be split into 8"),
-        (["--agent.learning_rate=nan"], "ppo learning_rate is nan, expected a number above 0"),
-        (["--agent.learning_rate=-1e-3"], "ppo learning_rate is -0.001"),
-        (["dqn", "--agent.discount=1.1"], "dqn discount is 1.1, expected a number at least 0.0"),
-        (["pqn", "--agent.epsilon_end=2"], "pqn epsilon_end is 2.0, expected a number at least"),
-        (["--agent.final_discount=1"], "ppo final_discount is 1.0, expected a number at least"),
-        (["--loop.num_envs=0"], "loop.num_envs is 0, expected a number at least 1"),
-        (["dqn", "--agent.batch_size=0"], "batch_size is 0"),
+        (["--agent.learning_rate=nan"], "--agent.learning-rate is nan, expected a number above 0"),
+        (["--agent.learning_rate=-1e-3"], "--agent.learning-rate is -0.001"),
+        (
+            ["dqn", "--agent.discount=1.1"],
+            "--agent.discount is 1.1, expected a number at least",
+        ),
+        (
+            ["pqn", "--agent.epsilon_end=2"],
+            "--agent.epsilon-end is 2.0, expected a number",
+        ),
+        (["--agent.final_discount=1"], "--agent.final-discount is 1.0, expected a number"),
+        (["--loop.num_envs=0"], "--loop.num-envs is 0, expected a number at least 1"),
+        (["dqn", "--agent.batch_size=0"], "--agent.batch-size is 0"),
+        (
+            ["a2c", "--agent.discount=1.5"],
+            "--agent.discount is 1.5, expected a number at least",
+        ),
+        (["--env.grown-share=-1"], "--env.grown-share is -1.0, expected a number at least 0.0"),
+        (["--env.rewards.food=nan"], "--env.rewards.food is nan, expected a number that is finite"),
+        (["--agent.adam-epsilon=nan"], "--agent.adam-epsilon is nan, expected a number above 0.0"),
+        (["--network.hidden", "-1"], "--network.hidden[0] is -1, expected a number at least 1"),
+        ([f"--loop.num-envs={10**30}"], f"--loop.num-envs is {10**30}, expected a number at least"),
+        ([f"--run.total-steps={10**30}"], f"--run.total-steps is {10**30}, expected a number at"),
+        (["--run.evaluation-games=1000000000000"], "--run.evaluation-games is 1000000000000, exp"),
         (["--resume=/nowhere"], "/nowhere is not a run directory"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else None,

@@ -61,6 +61,14 @@ HOLE = np.where(np.arange(STEPS)[:, None] == 7, np.nan, Y)
         ({"y": Y, "u": U[:-1]}, "as many steps of both"),
         ({"y": Y.astype(complex), "u": U}, "complex128; expected real"),
         ({"y": Y[:150], "u": U[:150]}, "only 30 steps in a row"),
+        ({"y": 0 * Y, "u": U}, "y in .* is constant in every channel"),
+        ({"y": 1e30 * Y, "u": U}, "y in .* has values up to [0-9.]+e.(29|30|31); .* divide by"),
+        ({"y": Y, "u": 1e30 * U}, "u in .* has values up to [0-9.]+e.(29|30|31); .* divide by"),
+        ({"y": 1e-30 * Y, "u": U}, "y in .* varies by .*e-30; .* divide by"),
+        ({"y": 1e-3 * Y + 1e6, "u": U}, "less than float32 resolves: subtract the mean"),
+        ({"y": Y.astype(object), "u": U}, "y holds object; expected real numbers"),
+        ({"y": Y > 0, "u": U}, "y holds bool; expected real numbers"),
+        ({"y": Y[:0], "u": U[:0]}, r"y in .* has shape \(0, 4\)"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path, arrays, told):
@@ -83,6 +91,22 @@ def test_counts_must_be_whole(tmp_path):
     env = replace(config.env, observation="loglinear", noise="poisson")
     with pytest.raises(ValueError, match="not counts"):
         make_training(replace(config, env=env))
+
+
+def test_what_is_unusual_is_named():
+    y, u = Y[None].astype(np.float32), U[None].astype(np.float32)
+    assert recorded.oddities(recorded.Data(y, u)) == []
+    assert recorded.oddities(recorded.Data(y, 0 * u)) == []  # nothing was put in
+    still = y.copy()
+    still[..., [1, 3]] = 7.0
+    (line,) = recorded.oddities(recorded.Data(still, u))
+    assert "y is constant in 2 of 4 channels (1, 3, counted from 0)" in line
+    (line,) = recorded.oddities(recorded.Data(1e6 * y, u))
+    assert line.startswith("y has a standard deviation of")
+    assert "rescale" in line
+    (line,) = recorded.oddities(recorded.Data(y, 1e-6 * u))
+    assert line.startswith("u has a standard deviation of")
+    assert "rescale" in line
 
 
 @pytest.mark.parametrize("episodes", [1, 5])

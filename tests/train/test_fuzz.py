@@ -1,0 +1,74 @@
+"""Input of strangers is accepted or refused in one line, soon, and nothing is written.
+
+`python -m tests.bench.fuzz` tries the same for longer.
+"""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.train import fuzz, fuzz_content
+
+LITTLE = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=fuzz.UNCHECKED,
+)
+LESS = settings(LITTLE, max_examples=12)
+
+
+@pytest.mark.parametrize("name", fuzz.LOADERS)
+def test_files(name):
+    @LITTLE
+    @given(fuzz.contents(fuzz.LOADERS[name]))
+    def tried(content):
+        with tempfile.TemporaryDirectory() as folder:
+            assert not fuzz.load(name, content, Path(folder)).problem
+
+    tried()
+
+
+@pytest.mark.parametrize("name", [*fuzz.PROGRAMS, *fuzz.COMMANDS])
+def test_command_lines(name):
+    @LESS
+    @given(fuzz.command_lines(name))
+    def tried(line):
+        with tempfile.TemporaryDirectory() as folder:
+            fuzz.broken_run(Path(folder))
+            assert not fuzz.type_in(name, line, Path(folder)).problem
+
+    tried()
+
+
+@pytest.mark.parametrize("name", fuzz.LOADERS)
+def test_the_valid_files_are_accepted(name, tmp_path):
+    """Else the files with changed bytes would test little."""
+    tried = fuzz.load(name, fuzz.LOADERS[name].valid(), tmp_path)
+    assert (tried.problem, tried.accepted) == ("", True)
+
+
+def test_what_is_wrong_is_found(tmp_path):
+    """An exception of another kind, two lines, a file that is written."""
+
+    def fails(error):
+        def call():
+            raise error
+
+        return fuzz.of_call(call, tmp_path).problem
+
+    assert fails(KeyError("x")).startswith("KeyError")
+    assert fails(ValueError("one\ntwo")).startswith("not one line")
+    assert fails(ValueError("one")) == ""
+    assert "wrote" in fuzz.of_call(lambda: (tmp_path / "new").write_text(""), tmp_path).problem
+
+
+@settings(LITTLE, max_examples=5)
+@given(st.data())
+def test_arrays_are_of_all_kinds(data):
+    assert isinstance(data.draw(fuzz_content.arrays()), np.ndarray)
