@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 from envs.base import Environment, check_name
 from envs.grid.layouts import Layout
 from envs.grid.mazes import named
-from envs.grid.observations import OBSERVATIONS
+from envs.grid.observations import OBSERVATIONS, check_size
 from envs.grid.tables import Dynamics, dynamics
 
 BITS = 24  # of a random number below 1; as many as float32 holds
@@ -56,7 +56,8 @@ class Grid(Environment):
     Two environments are equal, and share one compilation, if observation, number of states, shape
     of the observation and the largest number of outcomes of an action agree.
 
-    Raises ValueError for unknown mazes and observations, and for wind outside -1 to 1.
+    Raises ValueError for unknown mazes and observations, for wind outside -1 to 1, and for
+    observations of all states that need more than 2 GiB.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Grid(Environment):
             raise ValueError(f"maze is {maze!r}; expected a name such as 'GridRoom-4' or a Layout")
         check_name("observation", observation, OBSERVATIONS)
         self.layout = named(maze) if isinstance(maze, str) else maze
+        check_size(observation, self.layout)
         self.wind = wind
         self.observation = observation
         self._dynamics: Dynamics = dynamics(self.layout, wind)

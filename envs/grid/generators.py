@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from envs.grid.layouts import Layout, from_free
-
-LARGEST = 10_000  # states
+from envs.grid.layouts import MAX_STATES, Layout, from_free
 
 Edge = tuple[int, int]
 
@@ -14,9 +12,9 @@ def corridors(num_states: int, seed: int, loops: float = 0.1) -> Layout:
 
     A random spanning tree joins the junctions, which are two tiles apart; of the walls that then
     separate two of them, the share `loops` is opened. Raises ValueError for sizes other than 2 to
-    10,000 states and shares other than 0 to 1.
+    100,000 states and shares other than 0 to 1.
     """
-    _check_int("num_states", num_states, 2, LARGEST)
+    _check_int("num_states", num_states, 2, MAX_STATES)
     _check_share("loops", loops)
     count = num_states // 4 + 1
     while 2 * count - 1 + loops * _num_closed(count) < num_states:
@@ -41,11 +39,11 @@ def rooms(rows: int, cols: int, size: int, seed: int, extra: float = 0.2) -> Lay
 
     The openings follow a random spanning tree; of the walls between rooms that it leaves closed,
     the share `extra` is opened as well. Raises ValueError for fewer than two cells, more than
-    10,000, and shares other than 0 to 1.
+    100,000, and shares other than 0 to 1.
     """
     for name, number in (("rows", rows), ("cols", cols), ("size", size)):
-        _check_int(name, number, 1, LARGEST)
-    _check_int("rows * cols * size²", rows * cols * size**2, 2, LARGEST)
+        _check_int(name, number, 1, MAX_STATES)
+    _check_int("rows * cols * size²", rows * cols * size**2, 2, MAX_STATES)
     _check_share("extra", extra)
     rng = np.random.default_rng(seed)
     tree, closed = _spanning_tree(rows * cols, _neighbours(rows, cols), rng)

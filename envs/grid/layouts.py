@@ -9,17 +9,22 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from envs.grid import passages, texts
 from envs.grid.passages import Cell, Door, Portal, beside
+
+MAX_STATES = 100_000
+"""Free cells of a maze; its tables and eigenvectors then take a minute to compute."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
     """A maze; cells off the grid are walls.
 
-    Raises ValueError for fewer than two free cells, and for starts, goals, doors and portals that
-    are in walls or contradict each other.
+    Raises ValueError for fewer than two free cells, for more than `MAX_STATES` or a million tiles,
+    and for starts, goals, doors and portals that are in walls or contradict each other.
     """
 
     free: np.ndarray  # bool [H, W]
@@ -103,21 +108,18 @@ def outcomes(
 
 def regions(layout: Layout) -> list[np.ndarray]:
     """State indices of the parts that no move connects, in either direction, largest first."""
-    links: list[set[int]] = [set() for _ in range(layout.num_states)]
+    states, targets = [], []
     for state, (row, col) in enumerate(layout.cells.tolist()):
         for direction in range(4):
             for target, _ in outcomes(layout, (row, col), direction):
-                links[state].add(int(layout.index[target]))
-                links[layout.index[target]].add(state)
-    parts, unseen = [], set(range(layout.num_states))
-    while unseen:
-        part, front = set(), {min(unseen)}
-        while front:
-            part |= front
-            front = set().union(*(links[state] for state in front)) - part
-        parts.append(np.array(sorted(part), np.int32))
-        unseen -= part
-    return sorted(parts, key=lambda part: -len(part))
+                states.append(state)
+                targets.append(int(layout.index[target]))
+    size = (layout.num_states, layout.num_states)
+    links = sparse.csr_array((np.ones(len(states)), (states, targets)), shape=size)
+    count, part_of = csgraph.connected_components(links, connection="weak")
+    by_part = np.argsort(part_of, kind="stable").astype(np.int32)
+    parts = np.split(by_part, np.cumsum(np.bincount(part_of, minlength=count))[:-1])
+    return sorted(parts, key=lambda part: (-len(part), part[0]))
 
 
 def parse(text: str, name: str = "maze", allow_disconnected: bool = False) -> Layout:
@@ -134,12 +136,19 @@ def parse(text: str, name: str = "maze", allow_disconnected: bool = False) -> La
 def load(path: str | Path, allow_disconnected: bool = False) -> Layout:
     """The maze in a file, named after it. Raises ValueError as `parse`, and for other files."""
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
+        with Path(path).open("rb") as file:
+            content = file.read(texts.MAX_BYTES + 1)
+        text = content.decode("utf-8-sig") if len(content) <= texts.MAX_BYTES else ""
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ValueError(f"cannot read maze {path}: {reason}; expected a text file") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"maze {path} is not text; expected rows of tiles in UTF-8") from error
+    if len(content) > texts.MAX_BYTES:
+        raise ValueError(
+            f"maze {path} has more than {texts.MAX_BYTES:,} bytes; expected at most"
+            f" {MAX_STATES:,} free cells: make it smaller"
+        )
     try:
         return parse(text, Path(path).stem, allow_disconnected)
     except ValueError as error:
@@ -167,7 +176,13 @@ def _check(layout: Layout) -> None:
     """Raises ValueError for an invalid maze."""
     if layout.free.ndim != 2:
         raise ValueError(f"free has shape {layout.free.shape}; expected [rows, columns]")
-    count = layout.num_states
+    texts.check_size(*layout.free.shape)
+    count = int(np.count_nonzero(layout.free))
+    if count > MAX_STATES:
+        raise ValueError(
+            f"maze {layout.name!r} has {count:,} free cells; expected at most {MAX_STATES:,}: make"
+            " it smaller"
+        )
     if count < 2:
         raise ValueError(f"maze {layout.name!r} has {count} free cells; expected at least 2")
     passages.check_free(layout.free, "start", layout.starts)

@@ -7,6 +7,7 @@ import numpy as np
 from envs.grid.layouts import Layout
 
 FREE, WALL = (1.0, 1.0, 1.0), (110 / 255, 110 / 255, 110 / 255)
+MAX_BYTES = 2 * 2**30  # of the observations of all states
 AGENT, GOAL = (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
 
 
@@ -35,6 +36,18 @@ def pixels(layout: Layout) -> np.ndarray:
     rows, cols = layout.cells.T
     pictures[np.arange(layout.num_states), rows, cols] = AGENT
     return pictures
+
+
+def check_size(observation: str, layout: Layout) -> None:
+    """Raises ValueError if the table of all observations would be larger than `MAX_BYTES`."""
+    numbers = {"one_hot": layout.num_states, "pixels": 3 * layout.height * layout.width}
+    size = 4 * layout.num_states * numbers.get(observation, 2)
+    if size > MAX_BYTES:
+        raise ValueError(
+            f"observation {observation!r} of {layout.num_states:,} states needs"
+            f" {size / 2**30:.1f} GiB; expected at most {MAX_BYTES / 2**30:.0f} GiB: choose"
+            " coordinates, or a smaller maze"
+        )
 
 
 OBSERVATIONS: dict[str, Callable[[Layout], np.ndarray]] = {

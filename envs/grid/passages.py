@@ -54,12 +54,13 @@ def check_free(free: np.ndarray, what: str, cells: Iterable[Cell]) -> None:
 def check_doors(free: np.ndarray, doors: Sequence[Door]) -> None:
     """Raises ValueError for doors in or into walls, or that face each other."""
     _check_once("door", doors)
+    against = ways_back(doors)
     for cell, direction, back in doors:
         check_free(free, "door", [cell])
         check_free(free, f"the door in {cell} leads into a wall:", [beside(cell, direction)])
         if not 0 <= back <= 1:
             raise ValueError(f"the door in cell {cell} has {back=}; expected 0 to 1")
-        if (cell, direction) in ways_back(doors):
+        if (cell, direction) in against:
             other = beside(cell, direction)
             raise ValueError(f"doors in cells {cell} and {other} face each other; remove one")
 

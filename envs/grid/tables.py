@@ -6,6 +6,7 @@ Actions: 0 up, 1 right, 2 down, 3 left. Axes: S states, A = 4 actions, K outcome
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from envs.grid.layouts import Layout, outcomes
 from envs.grid.passages import STEPS, Cell
@@ -48,6 +49,16 @@ def transition_matrix(dynamics: Dynamics, policy: np.ndarray | None = None) -> n
 
     Raises ValueError for a policy of another shape, or whose rows are not distributions.
     """
+    return _transitions(dynamics, policy).toarray()
+
+
+def sparse_transitions(dynamics: Dynamics, policy: np.ndarray | None = None) -> sparse.csr_array:
+    """The same without its zeros, for mazes in which a matrix of states by states is too large."""
+    return sparse.csr_array(_transitions(dynamics, policy))
+
+
+def _transitions(dynamics: Dynamics, policy: np.ndarray | None) -> sparse.coo_array:
+    """An entry for every state, action and outcome; those of one successor add up."""
     num_states, num_actions, _ = dynamics.successor.shape
     if policy is None:
         policy = np.full((num_states, num_actions), 1 / num_actions)
@@ -61,10 +72,10 @@ def transition_matrix(dynamics: Dynamics, policy: np.ndarray | None = None) -> n
         raise ValueError("policy has a row that is not a distribution; expected sums of 1")
     chance = dynamics.probability.astype(np.float64)
     chance /= chance.sum(-1, keepdims=True)  # float32 adds up to 1 only nearly
-    matrix = np.zeros((num_states, num_states))
-    rows = np.broadcast_to(np.arange(num_states)[:, None, None], chance.shape)
-    np.add.at(matrix, (rows, dynamics.successor), policy[:, :, None] * chance)
-    return matrix
+    rows = np.broadcast_to(np.arange(num_states)[:, None, None], chance.shape).ravel()
+    entries = (policy[:, :, None] * chance).ravel()
+    places = (rows, dynamics.successor.ravel())
+    return sparse.coo_array((entries, places), shape=(num_states, num_states))
 
 
 def _law(layout: Layout, cell: Cell, action: int, wind: float) -> dict[Cell, float]:

@@ -15,12 +15,15 @@ these features in sequence:
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from envs.grid.passages import Cell, Door, Portal
 
+MAX_TILES = 1_000_000  # of a maze, walls included
+MAX_BYTES = 16 * MAX_TILES  # of a text; a tile with features takes several
 WALLS, DIRECTIONS = "#Xx", "URDL"  # a direction is an index into this: 0 up, 1 right, ...
 FEATURE = re.compile(
     r"(?P<mark>[.SG])"
@@ -43,6 +46,7 @@ class Content(NamedTuple):
 def read(text: str) -> Content:
     """The tiles of a maze. Raises ValueError for a text in neither format, naming the line."""
     rows = _rows(text)
+    check_size(len(rows), len(rows[0][1]))
     content = Content(np.ones((len(rows), len(rows[0][1])), bool), [], [], [], [])
     ends: dict[str, Cell] = {}
     portals: list[tuple[int, Cell, int, str]] = []
@@ -55,7 +59,9 @@ def read(text: str) -> Content:
                 _add(content, (i, j), found)
                 if name := found["end"]:
                     if name in ends:
-                        raise ValueError(f"line {line}: portal end E{name} occurs twice; rename it")
+                        raise ValueError(
+                            f"line {line}: portal end E{name[:20]} occurs twice; rename it"
+                        )
                     ends[name] = (i, j)
                 if found["ends"]:
                     move = DIRECTIONS.index(found["move"])
@@ -63,6 +69,15 @@ def read(text: str) -> Content:
     for line, cell, move, names in portals:
         content.portals.append(Portal(cell, move, _destinations(names, ends, line)))
     return content
+
+
+def check_size(height: int, width: int) -> None:
+    """Raises ValueError for more than `MAX_TILES`."""
+    if height * width > MAX_TILES:
+        raise ValueError(
+            f"the maze has {height:,} x {width:,} tiles; expected at most {MAX_TILES:,} in"
+            " all: make it smaller"
+        )
 
 
 def _rows(text: str) -> list[tuple[int, list[str]]]:
@@ -92,18 +107,19 @@ def _rows(text: str) -> list[tuple[int, list[str]]]:
 
 def _features(tile: str, line: int, column: int) -> Iterator[re.Match[str]]:
     """The features in a tile that is not a wall."""
-    rest = tile.strip(" ")
+    features, place = tile.strip(" "), 0
     if not tile:
         raise ValueError(f"line {line}: tile {column} is empty; write '.' for free")
-    while rest:
-        found = FEATURE.match(rest)
+    while place < len(features):
+        found = FEATURE.match(features, place)
         if found is None:
+            unknown = features[place : place + 20]
             raise ValueError(
-                f"line {line}, tile {column}: {rest[:20]!r} is not known; expected #, X, '.',"
+                f"line {line}, tile {column}: {unknown!r} is not known; expected #, X, '.',"
                 " blank, S or G, and in comma format also doors like DR:0.3, portals E1 or PU:1"
             )
         yield found
-        rest = rest[found.end() :]
+        place = found.end()
 
 
 def _add(content: Content, cell: Cell, found: re.Match[str]) -> None:
@@ -122,9 +138,9 @@ def _destinations(names: str, ends: dict[str, Cell], line: int) -> tuple[tuple[C
     for part in names.split("_"):
         name, _, weight = part.partition("@")
         if name not in ends:
-            known = ", ".join(f"E{end}" for end in ends) or "none"
+            known = ", ".join(f"E{end}"[:20] for end in islice(ends, 10)) or "none"
             raise ValueError(
-                f"line {line}: portal end E{name} is not in the maze; the ends are: {known}"
+                f"line {line}: portal end E{name[:20]} is not in the maze; the ends are: {known}"
             )
         weights.append((ends[name], float(weight or 1)))
     total = sum(weight for _, weight in weights)

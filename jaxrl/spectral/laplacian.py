@@ -9,7 +9,8 @@ f(P) the mean of P^k over random offsets k and g the discount in their distribut
 * `horizon_lambda`: k >= 1, cut at the end of a trajectory of known length. The duals learn it.
 
 Where P is symmetric and states are visited equally often, P gives the eigenvectors of all three.
-Otherwise `sampled_pairs` gives the law of a training pair and `eigensystem` the solution.
+Otherwise `sampled_pairs` gives the law of a training pair and `eigensystem` the solution. All of
+these hold matrices of states by states; `jaxrl.spectral.sparse_laplacian` is for many states.
 """
 
 from typing import NamedTuple
@@ -28,7 +29,7 @@ class Eigensystem(NamedTuple):
     """
 
     values: np.ndarray  # [E] float64, ascending
-    vectors: np.ndarray  # [S, E] float64, one column each; the sign is fixed by `_signed`
+    vectors: np.ndarray  # [S, E] float64, one column each; the sign is fixed by `signed`
     weight: np.ndarray  # [S] float64, the law of the first state of a pair; sums to 1
 
 
@@ -147,7 +148,7 @@ def eigensystem(M: np.ndarray, missing: str = "raise") -> Eigensystem:
     values, vectors = np.linalg.eigh(A / np.outer(scale, scale))
     full = np.zeros((len(M), len(values)))
     full[seen] = vectors / scale[:, None]
-    return Eigensystem(np.maximum(values, 0), _signed(full), weight)
+    return Eigensystem(np.maximum(values, 0), signed(full), weight)
 
 
 def published_eigensystem(P: np.ndarray, discount: float) -> Eigensystem:
@@ -167,7 +168,7 @@ def published_eigensystem(P: np.ndarray, discount: float) -> Eigensystem:
     mu, vectors = np.linalg.eigh(P)
     values = successor_lambda(np.minimum(mu[::-1], 1), discount)
     values = np.maximum.accumulate(values)  # rounding may swap what is equal
-    vectors = _signed(vectors[:, ::-1] * np.sqrt(len(P)))
+    vectors = signed(vectors[:, ::-1] * np.sqrt(len(P)))
     return Eigensystem(values, vectors, np.full(len(P), 1 / len(P)))
 
 
@@ -185,7 +186,7 @@ def groups(values: ArrayLike, absolute: float = 1e-9, relative: float = 0.0) -> 
     return np.concatenate([np.zeros(min(1, len(values))), np.cumsum(splits)]).astype(np.int32)
 
 
-def _signed(vectors: np.ndarray) -> np.ndarray:
+def signed(vectors: np.ndarray) -> np.ndarray:
     """Signs such that the first entry of each column that is not small is positive.
 
     Not the largest: an odd vector has two of equal size, and rounding would choose between them.
