@@ -44,7 +44,8 @@ class Environment(environment.Environment):
     * `describe(state, features, params) -> obs`: the observation of a state,
     * and the spaces and `num_actions` of gymnax.
 
-    `chance` is a separate key for each of the two, unless `chances` is overridden.
+    `chance` is a random key, a separate one for each of the two, unless `chances` is overridden.
+    `features` is what `features(state, params)` returned: `()` unless overridden.
     Where an observation depends on something expensive (a flood fill, a graph), compute that in
     `features(state, params)`; `initial_features` is a cheaper equivalent for first states. `step`
     then computes the features once, whether or not the episode ends, and the observation in

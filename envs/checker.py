@@ -1,6 +1,7 @@
 """`env_checker(env)`: checks that an environment, ours or yours, keeps gymnax's contract."""
 
 import copy
+import warnings
 from typing import Any
 
 import jax
@@ -8,6 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 NUM_ENVS, NUM_STEPS = 3, 64
+NEEDED = {
+    "time": "the state has no field `time`, the steps of the episode so far",
+    "max_steps_in_episode": "params has no field `max_steps_in_episode`, the time limit",
+}
+"""What the base class truncates by."""
+KNOWN = {"terminated", "truncated", "final_observation", "outcome", "components", "discount"}
+"""Entries of `info` that have a meaning."""
 ROUNDING = 1e-5  # XLA may round one observation differently in two places
 
 
@@ -23,7 +31,8 @@ def env_checker(env: Any, params: Any = None, seed: int = 0) -> None:
     `final_observation`; observations are finite and inside `observation_space`; everything runs
     under jit, vmap and scan, the same key gives the same step, and other numbers in `params` do not
     compile again; the time limit truncates at exactly its step; two copies of the environment are
-    equal and hash alike.
+    equal and hash alike. Warns of scalars in `info` that no loop averages, as they are outside of
+    `info["outcome"]`.
     """
     params = env.default_params if params is None else params
     reset_key, step_key, scan_key = jax.random.split(jax.random.key(seed), 3)
@@ -42,7 +51,11 @@ def check_step(env: Any, params: Any, obs: Any, state: Any, key: jax.Array) -> N
     action = env.action_space(params).sample(action_key)
     key_data = jax.random.key_data(key)
     step = lambda: env.step(jax.random.wrap_key_data(key_data), state, action, params)
-    result = step()
+    try:
+        result = step()
+    except AttributeError as error:
+        require(error.name not in NEEDED, NEEDED.get(str(error.name), ""))
+        raise
     require(len(result) == 6, f"step returns {len(result)} values; expected 6")
     next_obs, next_state, reward, terminated, truncated, info = result
     check_same_structure("observation", next_obs, obs)
@@ -53,6 +66,12 @@ def check_step(env: Any, params: Any, obs: Any, state: Any, key: jax.Array) -> N
         require(is_flag, f"{name} is {jax.typeof(flag)}; expected a bool scalar")
     require("final_observation" in info, "info has no final_observation")
     check_same_structure("info['final_observation']", info["final_observation"], obs)
+    if "outcome" not in info:
+        flat = [name for name, x in info.items() if name not in KNOWN and jnp.shape(x) == ()]
+        if flat:
+            warnings.warn(
+                f"not in info['outcome'], so never averaged: {', '.join(flat)}", stacklevel=3
+            )
     for measure, value in info.get("outcome", {}).items():
         require(jnp.shape(value) == (), f"info['outcome'][{measure!r}] is not a scalar")
     require(tree_equal(result, step()), "the same key, state and action gave two different steps")

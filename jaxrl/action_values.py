@@ -35,9 +35,21 @@ def logits_of_action(logits: jax.Array, action: jax.Array) -> jax.Array:
 
 
 def support(low: float | jax.Array, high: float | jax.Array, atoms: int) -> jax.Array:
-    """`[K]` equally spaced returns from `low` to `high`; K = `atoms`, at least 2."""
+    """`[K]` equally spaced returns from `low` to `high`; K = `atoms`, at least 2.
+
+    Raises ValueError for fewer, and where float32 cannot tell neighbours apart; for ends that are
+    traced this cannot be known.
+    """
     if atoms < 2:
         raise ValueError(f"a support of {atoms} atoms, expected at least 2: raise atoms, say to 51")
+    if isinstance(low, int | float) and isinstance(high, int | float):
+        single = jnp.finfo(jnp.float32)
+        least = 4 * float(single.eps) * max(abs(low), abs(high))
+        if not least < (high - low) / (atoms - 1) < float(single.max):
+            raise ValueError(
+                f"{atoms} atoms from {low} to {high}, expected a grid that float32 resolves: "
+                "give a finite low and a larger high"
+            )
     return low + (high - low) * jnp.arange(atoms) / (atoms - 1)
 
 
@@ -67,6 +79,7 @@ def project(
     low, spacing = support[0], (support[-1] - support[0]) / last
     atoms = support.reshape((1,) * return_.ndim + support.shape)
     moved = return_[..., None] + discount[..., None] * atoms  # [..., K]
+    spacing = jnp.where(spacing == 0, 1.0, spacing)  # one point: then any atom is the right one
     position = jnp.clip((moved - low) / spacing, 0.0, last)
     grid = jnp.arange(last + 1, dtype=position.dtype).reshape((1,) * (return_.ndim + 1) + (-1,))
     share = jnp.maximum(1.0 - jnp.abs(position[..., None] - grid), 0.0)  # [..., K from, K to]

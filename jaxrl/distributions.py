@@ -49,7 +49,7 @@ class Categorical:
     logits: jax.Array  # [..., A]; need not be normalised
 
     def sample(self, key: jax.Array) -> jax.Array:
-        return jax.random.categorical(key, self.logits).astype(jnp.int32)
+        return jax.random.categorical(key, _centred(self.logits)).astype(jnp.int32)
 
     def log_prob(self, action: jax.Array) -> jax.Array:
         log_p = jax.nn.log_softmax(self.logits)
@@ -73,6 +73,15 @@ class Categorical:
         log_p = jax.nn.log_softmax(self.logits)
         p = jnp.exp(log_p)
         return p, jnp.where(p > 0, log_p, 0.0)
+
+
+def _centred(logits: jax.Array) -> jax.Array:
+    """Less about their largest, which may be too large for the noise of a sample to be added to it.
+
+    To the nearest multiple of 1,024: logits of an ordinary size stay as they are, to the last bit.
+    """
+    top = jax.lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True))
+    return logits - jnp.where(jnp.isfinite(top), 1024.0 * jnp.round(top / 1024.0), 0.0)
 
 
 def masked(logits: jax.Array, allowed: jax.Array) -> Categorical:
@@ -156,7 +165,7 @@ class Squashed:
     distributions share, or store raw samples, use the methods of the field `raw`, and send
     `squash(raw)` to the environment. Ratios of densities and KL are the same for both. Prefer raw
     samples where they can be stored: close to the bounds (|raw| > 8) a float32 action no longer
-    determines its raw sample.
+    determines its raw sample, and the likeliest of those that round to it is meant.
     """
 
     raw: Normal  # [..., D]
@@ -172,7 +181,7 @@ class Squashed:
     def unsquash(self, action: jax.Array) -> jax.Array:
         """The raw sample of an action; those at or beyond the boundary count as close to it."""
         smallest = jnp.finfo(self.raw.mean.dtype).eps
-        fraction = jnp.clip((action - self.low) / (self.high - self.low), smallest, 1 - smallest)
+        fraction = jnp.clip(self._fraction(action), smallest, 1 - smallest)
         return 0.5 * (jnp.log(fraction) - jnp.log1p(-fraction))
 
     def log_jacobian(self, raw: jax.Array) -> jax.Array:
@@ -184,8 +193,16 @@ class Squashed:
         return self.squash(self.raw.sample(key))
 
     def log_prob(self, action: jax.Array) -> jax.Array:
-        raw = self.unsquash(action)
-        return self.raw.log_prob(raw) - self.log_jacobian(raw)
+        raw, mean = self.unsquash(action), jax.lax.stop_gradient(self.raw.mean)
+        smallest, fraction = jnp.finfo(raw.dtype).eps, self._fraction(action)
+        # Of all raw samples beyond an end the likeliest: the mean, if it lies there, too.
+        likeliest = jnp.where(fraction <= smallest, jnp.minimum(raw, mean), raw)
+        likeliest = jnp.where(fraction >= 1 - smallest, jnp.maximum(raw, mean), likeliest)
+        return self.raw.log_prob(likeliest) - self.log_jacobian(raw)
+
+    def _fraction(self, action: jax.Array) -> jax.Array:
+        """Where in the box an action lies: 0 at `low`, 1 at `high`."""
+        return (action - self.low) / (self.high - self.low)
 
     def entropy(self) -> jax.Array:
         """The entropy of the **raw** sample: that of the action has no closed form.
@@ -229,5 +246,7 @@ class Joint:
 def total(terms: Iterable[jax.Array]) -> jax.Array:
     """The sum over the parts of a Joint, `[...]`; raises an error instead of broadcasting."""
     terms = list(terms)
+    if not terms:
+        raise ValueError("a Joint of no parts, expected one distribution at least: give it parts")
     chex.assert_equal_shape(terms)
     return sum(terms[1:], start=terms[0])

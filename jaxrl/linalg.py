@@ -25,10 +25,7 @@ def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def one_at_a_time(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
-    """Makes `vmap` of `function` a loop over the examples.
-
-    On a mesh with Explicit axes each device loops over the examples it holds.
-    """
+    """Makes `vmap` of `function` a loop; on Explicit axes, over the examples of each device."""
 
     @jax.custom_batching.custom_vmap
     def apply(*args: PyTree) -> PyTree:
@@ -135,23 +132,30 @@ def solve_positive(positive: jax.Array, right: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(0, size, eliminate, both)[:, size:]
 
 
-@all_at_once
 def root(positive: jax.Array) -> jax.Array:
-    """Lower triangular `[..., d, d]` whose product with its transpose is `positive`.
+    """A square root `[..., d, d]`: its product with its transpose is `positive`.
 
-    Cholesky's factor. Semidefinite matrices may be given too: a column whose pivot is 0, up to
-    rounding, is 0.
+    Cholesky's factor, lower triangular for d <= 2, above that up to the order of its rows.
+    Semidefinite matrices may be given too: a column whose pivot is 0, up to 8 d roundings, is 0.
     """
-    size = len(positive)
-    index = jnp.arange(size)
-    smallest = size * jnp.finfo(positive.dtype).eps
+    if positive.shape[-1] <= 2:
+        return _triangular_root(positive)
+    return root_and_coordinates(positive, jnp.zeros_like(positive[..., :1]))[0]
+
+
+@all_at_once
+def _triangular_root(positive: jax.Array) -> jax.Array:
+    """`root` without pivoting, which two rows do not need: nothing follows them."""
+    size, kind = len(positive), jnp.finfo(positive.dtype)
 
     def eliminate(k, carry):
         rest, factor = carry
-        pivot = rest[k, k]
+        pivot, least = rest[k, k], 8 * size * kind.eps * positive[k, k]
+        # XLA may round a pivot one way where it is compared and another where it divides.
+        divisor = jnp.maximum(pivot, kind.tiny if k == 0 else jnp.maximum(least, kind.tiny))
         column = jnp.where(
-            (pivot > smallest * positive[k, k])[None] & (index >= k)[:, None],
-            rest[:, k] / jnp.sqrt(jnp.maximum(pivot, jnp.finfo(pivot.dtype).tiny))[None],
+            (pivot > least)[None] & (jnp.arange(size) >= k)[:, None],
+            rest[:, k] / jnp.sqrt(divisor)[None],
             0.0,
         )
         return rest - column[:, None] * column[None], factor.at[:, k].set(column)
@@ -159,36 +163,92 @@ def root(positive: jax.Array) -> jax.Array:
     return _repeated(size, eliminate, (positive, jnp.zeros_like(positive)))[1]
 
 
+def root_and_coordinates(positive: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A square root S `[..., d, d]` of `positive`, and c `[..., d, 1]` with S c = `right`.
+
+    For `right` `[..., d, 1]` in the range of `positive`; c is 0 where S has a column of 0s.
+    """
+    both = _pivoted(positive, right)
+    return both[..., :-1], both[..., -1:]
+
+
+@all_at_once
+def _pivoted(positive: jax.Array, right: jax.Array) -> jax.Array:
+    """`[..., d, d + 1]`, S and c: Cholesky's factorisation with diagonal pivoting.
+
+    The next row is the one of which most is left, relative to its diagonal. In another order a
+    small pivot may have few digits, and spoils all that follow: the factor of a singular matrix
+    then misses it by thousands of roundings (Higham 2002, section 10.3).
+    """
+    size, kind = len(positive), jnp.finfo(positive.dtype)
+    index = jnp.arange(size)[:, None]
+    diagonal_of = lambda x: jnp.sum(jnp.where((index == index.T)[:, :, None], x, 0.0), axis=1)
+    diagonal = diagonal_of(positive)  # [d, B]
+
+    def eliminate(k, carry):
+        rest, right, waiting, both = carry
+        left = diagonal_of(rest)
+        share = jnp.where(waiting, left / jnp.maximum(diagonal, kind.tiny), -1.0)
+        chosen = index == jnp.argmax(share, axis=0)[None]
+        row = lambda x: jnp.sum(jnp.where(chosen, x, 0.0), axis=0)  # [B]
+        least = 8 * size * kind.eps * row(diagonal)
+        is_left = (row(left) > least)[None]
+        length = jnp.sqrt(jnp.maximum(row(left), jnp.maximum(least, kind.tiny)))
+        column = jnp.sum(jnp.where(chosen[None], rest, 0.0), axis=1) / length[None]
+        column = jnp.where(is_left & waiting, column, 0.0)
+        coordinate = jnp.where(is_left, row(right) / length, 0.0)  # [1, B]
+        both = both.at[:, k].set(column).at[k, -1].set(coordinate[0])
+        rest = rest - column[:, None] * column[None]
+        return rest, right - column * coordinate, waiting & ~chosen, both
+
+    both = jnp.zeros((size, size + 1, positive.shape[2]), positive.dtype)
+    start = (positive, right[:, 0], jnp.ones(diagonal.shape, bool), both)
+    return _repeated(size, eliminate, start)[-1]
+
+
 def root1p(factor: jax.Array) -> jax.Array:
     """Lower triangular L `[..., k, k]` with L Lᵀ = I + F Fᵀ, for F = `factor` `[..., k, m]`.
 
-    F Fᵀ is never formed: in float32 the 1 would be lost for F above 4,000, and with it the
-    directions in which F is small. Here that happens only for F above 10⁷.
+    F Fᵀ is never formed: in float32 the 1 would be lost for F above 4,000, and with it directions
+    in which F is small. Here that happens only for F above 10⁷.
     """
-    return _root_and_excess(factor)[..., :-1]
+    unit = _unit(factor)
+    return _root_and_excess(factor * unit, unit)[..., :-1] / unit
 
 
 def log_determinant1p(factor: jax.Array) -> jax.Array:
     """log det(I + F Fᵀ) `[...]` for F = `factor` `[..., k, m]`; accurate near 0, too."""
-    return jnp.sum(jnp.log1p(_root_and_excess(factor)[..., -1]), axis=-1)
+    unit = _unit(factor)
+    excess = _root_and_excess(factor * unit, unit)[..., -1]
+    unit = unit[..., 0]
+    large = jnp.log(unit**2 + excess) - 2 * jnp.log(unit)
+    return jnp.sum(jnp.where(unit == 1, jnp.log1p(excess), large), axis=-1)
+
+
+def _unit(factor: jax.Array) -> jax.Array:
+    """A power of two `[..., 1, 1]` that keeps squares of the factor times it from overflowing.
+
+    1 where the factor is below 10¹⁵, as it should be: nothing is then changed, to the last bit.
+    """
+    largest = jnp.max(jnp.abs(factor), axis=(-2, -1), keepdims=True, initial=0.0)
+    return jnp.where(largest > 2.0**50, 2.0**-60, 1.0).astype(factor.dtype)
 
 
 @all_at_once
-def _root_and_excess(factor: jax.Array) -> jax.Array:
-    """`[..., k, k + 1]`: L of `root1p`, and beside it the squares of its diagonal less 1.
+def _root_and_excess(factor: jax.Array, unit: jax.Array) -> jax.Array:
+    """`[..., k, k + 1]`: L with L Lᵀ = u² I + F Fᵀ, and the squares of its diagonal less u².
 
-    Orthogonalises the rows of [I, F] (modified Gram-Schmidt; Björck 1967). Row j keeps its 1 of I,
-    so the excess of its squared length over 1 is a sum, without cancellation.
+    For u = `unit` `[..., 1, 1]`. Orthogonalises the rows of [u I, F] (modified Gram-Schmidt; Björck
+    1967). Row j keeps its u, so the excess of its squared length is a sum, without cancellation.
     """
     size = len(factor)
     index = jnp.arange(size)
-    unit = jnp.eye(size, dtype=factor.dtype)[:, :, None]
-    unit = jnp.broadcast_to(unit, (size, size, factor.shape[2]))
+    scaled = jnp.eye(size, dtype=factor.dtype)[:, :, None] * unit
 
     def orthogonalise(k, carry):
         rows, lower = carry
         excess = jnp.sum(rows[k].at[k].set(0.0) ** 2, axis=0)
-        length = jnp.sqrt(1 + excess)
+        length = jnp.sqrt(unit[0, 0] ** 2 + excess)
         direction = rows[k] / length[None]
         along = jnp.sum(rows * direction[None], axis=1)  # [k, B]
         column = jnp.where((index > k)[:, None], along, 0.0).at[k].set(length)
@@ -196,8 +256,8 @@ def _root_and_excess(factor: jax.Array) -> jax.Array:
         return rows - column[:, None] * direction[None], lower
 
     lower = jnp.zeros((size, size + 1, factor.shape[2]), factor.dtype)
-    start = (jnp.concatenate([unit, factor], axis=1), lower)
-    return _repeated(size, orthogonalise, start)[1]
+    rows = jnp.concatenate([scaled, factor], axis=1)
+    return _repeated(size, orthogonalise, (rows, lower))[1]
 
 
 @all_at_once
@@ -236,6 +296,5 @@ def inverse_root(positive: jax.Array) -> jax.Array:
 def orthogonal_start(scale: float) -> Callable[..., jax.Array]:
     """`jax.nn.initializers.orthogonal(scale)`: `(key, shape, dtype) -> weights`."""
     start = jax.nn.initializers.orthogonal(scale)
-    return lambda key, shape, dtype=jnp.float32: one_at_a_time(lambda k: start(k, shape, dtype))(
-        key
-    )
+    at = lambda shape, dtype: one_at_a_time(lambda key: start(key, shape, dtype))
+    return lambda key, shape, dtype=jnp.float32: at(shape, dtype)(key)

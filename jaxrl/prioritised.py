@@ -95,7 +95,7 @@ def importance_weights(mass: jax.Array, exponent: float | jax.Array) -> jax.Arra
     N and the sum of all masses cancel.
     """
     positive = jnp.maximum(mass, jnp.finfo(mass.dtype).tiny)
-    return (jnp.min(positive) / positive) ** exponent
+    return (jnp.min(positive, initial=jnp.inf) / positive) ** exponent
 
 
 def mass_of(error: jax.Array, exponent: float | jax.Array) -> jax.Array:

@@ -104,8 +104,10 @@ def n_step(
 ) -> NStep:
     """The n-step return of the first step of each window `[L, ...]`; n = L unless it ends before.
 
-    Sutton & Barto (2018), eq. 7.1.
+    Sutton & Barto (2018), eq. 7.1. Raises ValueError where L = 0.
     """
+    if not len(reward):
+        raise ValueError("a window of 0 steps has no first one: n must be at least 1")
     chex.assert_equal_shape([reward, terminated, truncated])
     chex.assert_type([terminated, truncated], bool)
     ended = (terminated | truncated).astype(jnp.int32)

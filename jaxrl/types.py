@@ -35,7 +35,11 @@ class Environment(Protocol):
 
 
 class Transition(NamedTuple):
-    """One step of one environment; `[T, N]` from a rollout, `[L, B]` from replay."""
+    """One step of one environment; `[T, N]` from a rollout, `[L, B]` from replay.
+
+    The memory is not in it. An agent that learns through its memory puts the one it was given into
+    its extras.
+    """
 
     obs: Observation
     action: Action
@@ -43,23 +47,27 @@ class Transition(NamedTuple):
     next_obs: Observation  # the true successor, never the observation after a reset
     terminated: jax.Array  # bool; a terminal state: the future is worth nothing
     truncated: jax.Array  # bool; a time limit: the future is worth V(next_obs)
-    extras: Any  # from `Agent.act` for `Agent.update`: log-probabilities, values
+    extras: Any  # what `Agent.act` returned for `Agent.update`: log-probabilities, values
 
 
 class Agent(NamedTuple):
     """An algorithm: four pure functions, the first three for one environment.
 
     Off-policy agents keep their replay in their state, so one loop serves on- and off-policy
-    agents. What is evaluated, exported as a policy or kept as the best of a run is in fields named
-    `params`, at any depth of the state: the commands find it by that name.
+    agents. Everything that `act` reads of the state is below fields named `params`, at any depth: a
+    policy keeps these and nothing else. Where `act` explores by other state (a counter for epsilon,
+    say), its policy can only act greedily. `update` keeps structure, shapes and dtypes of the
+    state, `act` those of the memory; `jaxrl.agent_checker` says where they do not.
     """
 
     init: Callable[[jax.Array, Observation], AgentState]
     """`(key, obs) -> state`: parameters, optimizer state, replay; `obs` is one observation."""
     memory: Callable[[], Memory]
-    """`() -> memory`: the recurrent state at the start of an episode."""
+    """`() -> memory`: what one environment's `act` remembers at the start of an episode, such as a
+    recurrent state. The loop keeps it between steps and takes a fresh one where an episode ended;
+    `()`: nothing is remembered."""
     act: Callable[[AgentState, Memory, Observation, jax.Array], tuple[Action, Memory, Any]]
-    """`(state, memory, obs, key) -> (action, memory, extras)`."""
+    """`(state, memory, obs, key) -> (action, memory, extras)`, for one environment."""
     update: Callable[[AgentState, Transition, jax.Array], tuple[AgentState, Metrics]]
     """`(state, rollout [T, N], key) -> (state, metrics)`: learn from the newest rollout."""
 

@@ -1,4 +1,7 @@
-"""The examples of ARCHITECTURE.md run as they stand, from the files the page says they are."""
+"""The examples of ARCHITECTURE.md run as they stand, from the files the page says they are.
+
+Those of README.md run as they stand, too, with what a clone has.
+"""
 
 import importlib
 import json
@@ -15,7 +18,9 @@ import pytest
 import envs
 import jaxrl.agents
 from envs.checker import env_checker
+from jaxrl.agent_checker import agent_checker
 from jaxrl.evaluate import evaluate
+from jaxrl.networks.mlp import MLP, ActorCritic
 from tests.test_layering import LAYERS, ROOT, violations
 from train import evaluate as evaluate_command
 from train.host import command
@@ -25,6 +30,7 @@ TEXT = (ROOT / "ARCHITECTURE.md").read_text()
 # A block that is a file follows that file's name; the other block brings two files together.
 FILES = dict(re.findall(r"^`([\w/]+\.py)`:\n\n```python\n(.*?)^```", TEXT, re.M | re.S))
 BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
+README = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
 (MEETING,) = (block for block in BLOCKS if block not in FILES.values())
 PROGRAM = "corridor_run.py"
 
@@ -61,6 +67,15 @@ def expected_steps(size: int, slip: float) -> float:
     return float(np.mean(np.linalg.solve(steps, np.ones(size - 1))))
 
 
+def test_the_front_page_runs_and_learns(capsys):
+    """Its corridor takes 7 - cell steps from a start that is uniform over 0 to 6: 4 on average."""
+    for block in README:
+        names: dict = {}
+        exec(compile(block, "README.md", "exec"), names)
+    assert float(capsys.readouterr().out) == pytest.approx(4.0, abs=0.2)
+    env_checker(names["Corridor"]())
+
+
 def test_the_page_has_an_environment_an_agent_and_a_program():
     folders = sorted(path.rpartition("/")[0] for path in FILES)
     assert folders == ["", "envs", "jaxrl/agents"]
@@ -91,6 +106,14 @@ def test_the_example_environment_keeps_the_contract(examples: Path):
     env_checker(importlib.import_module("envs.corridor").Corridor(size=5))
 
 
+def test_the_example_agent_keeps_the_contract(examples: Path):
+    env = importlib.import_module("envs.corridor").Corridor(size=5)
+    a2c = importlib.import_module("jaxrl.agents.a2c")
+    network = ActorCritic(MLP((4,)), env.num_actions)
+    agent, greedy = (a2c.make(network, a2c.Config(normalise=x), x) for x in (False, True))
+    agent_checker(agent, env, env.default_params, greedy)
+
+
 def test_the_example_program_has_all_that_ours_have(examples: Path, tmp_path: Path, capsys):
     """Trains, is resumed, evaluated again, exported, and begun with as a policy."""
     program = importlib.import_module("corridor_run").PROGRAM
@@ -99,11 +122,17 @@ def test_the_example_program_has_all_that_ours_have(examples: Path, tmp_path: Pa
     assert command.main(program, [*budget, f"--run.directory={run}"]) == 0
     assert (run / "learning_curve.png").is_file()
     found = json.loads((run / "eval.json").read_text())
+    assert found["score"] == "arrived"
     assert found["seeds"][0]["arrived"]["mean"] == 1.0
+    greedy = found["seeds"][0]["length"]["mean"]
     assert command.main(program, ["--resume", str(run), "--run.total-steps=200000"]) == 0
     steps = [json.loads(row)["steps"] for row in (run / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(set(steps))
     assert steps[-1] >= 200_000
+    assert evaluate_command.main([str(run), "--games=20", "--sampled"]) == 0
+    sampled = json.loads((run / "eval.json").read_text())
+    assert sampled["greedy"] is False
+    assert sampled["seeds"][0]["length"]["mean"] != greedy
     assert evaluate_command.main([str(run), "--games=20"]) == 0
     policy = tmp_path / "corridor.safetensors"
     assert export.main(["export", str(run), str(policy)]) == 0
@@ -111,8 +140,9 @@ def test_the_example_program_has_all_that_ours_have(examples: Path, tmp_path: Pa
     begun = [*budget, f"--run.policy={policy}", f"--run.directory={tmp_path / 'second'}"]
     assert command.main(program, begun) == 0
     capsys.readouterr()
-    assert command.main(program, ["--agent.learning-rate=fast"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    for mistake in ("--agent.learning-rate=fast", "--agent.discount=1.5", "--size=0"):
+        assert command.main(program, [mistake]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_the_table_is_the_enforced_one():

@@ -27,6 +27,7 @@ LAYERS = {
     "jaxrl.checkpoint": 1,
     "jaxrl.loop": 2,
     "jaxrl.evaluate": 2,
+    "jaxrl.agent_checker": 2,
     "jaxrl.prioritised": 2,
     "jaxrl.n_step_replay": 2,
     "jaxrl.spectral": 2,

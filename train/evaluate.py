@@ -26,10 +26,10 @@ from train.policies import dependence, store
 class Options:
     """Evaluates the newest checkpoint and writes RUN/eval.json."""
 
-    run: Annotated[str | None, tyro.conf.Positional] = None
+    run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
+    """Policy instead: a file, or a name that `python -m train.policies list` shows."""
     games: Annotated[Games | None, tyro.conf.arg(metavar="INT")] = None
     """Complete games per seed, where games are played; None: 1,000."""
     key: Seed = 1

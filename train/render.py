@@ -21,15 +21,15 @@ from train.policies import store
 
 @dataclass(frozen=True)
 class Options:
-    """Draws the learning curve and other pictures of the newest checkpoint.
+    """Draws the learning curve and other pictures of the newest checkpoint, and prints their paths.
 
     Where games are played, these are films of chosen games. Of a policy there is only the film.
     """
 
-    run: Annotated[str | None, tyro.conf.Positional] = None
+    run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
+    """Policy instead: a file, or a name that `python -m train.policies list` shows."""
     games: Games = 100
     """Number of games to choose from, where games are played."""
     key: Seed = 2

@@ -34,7 +34,8 @@ def kernel(features: jax.Array, root: jax.Array) -> jax.Array:
 def squared_kernel(features: jax.Array, root: jax.Array) -> jax.Array:
     """J P² Jᵀ, shaped as `kernel`, for A-optimality.
 
-    Beside `kernel` it costs one more product, since XLA computes their common J S once.
+    Beside `kernel` it costs one more product, since XLA computes their common J S once. Where P Jᵀ
+    reaches 10¹⁹ it overflows, and what comes of it is nan.
     """
     rows = matmul(features.reshape(-1, features.shape[-1]), root)
     through = matmul(rows, root.T)
@@ -45,8 +46,8 @@ def d_gain(gram: jax.Array, precision: float | jax.Array = 1.0, outputs: int = 1
     """D-optimality: the decrease of log det P, log det(I + precision K), times the outputs.
 
     Twice the expected information gain in nats; never negative. In float32 eigenvalues of K below
-    1e-7 k of the largest are lost to rounding and count as 0: where precision times the largest
-    exceeds 10⁶, the information about such directions is left out.
+    1e-6 k of the largest are lost to rounding and count as 0: where precision times the largest
+    exceeds 10⁵, the information about such directions is left out.
 
     Args:
       gram: `[k, k]`, K from `kernel` or `observation_kernel`.
@@ -66,7 +67,9 @@ def a_gain(
 ) -> jax.Array:
     """A-optimality: the decrease of the trace, tr P - tr P', in the unit of P; see `d_gain`.
 
-    `squared` is from `squared_kernel`, and through `observation_kernel` if `gram` is.
+    `squared` is from `squared_kernel`, and through `observation_kernel` if `gram` is. Where
+    precision times the largest eigenvalue of K exceeds 10¹² and K is singular, rounding may exceed
+    the gain.
     """
     lower = linalg.root1p(jnp.sqrt(precision) * linalg.root(gram))
     solved = linalg.solve_lower(lower, linalg.root(squared))

@@ -19,7 +19,10 @@ from jaxrl.linalg import matmul
 Emission = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 """State `[d]` -> mean `[n]` and variance `[n]` of what is observed."""
 
-LEAST_VARIANCE = 1e-9  # of a channel, so that one without noise, or a rate that underflowed, counts
+LEAST_VARIANCE = (
+    1e-12  # of a channel, so that one without noise, or a rate that underflowed, counts
+)
+CERTAIN = 1e4  # variance before an observation over that after it, from which on `_moved` is used
 RIDGE = 1e-5  # of the mean eigenvalue of M, so that unobserved directions give 0
 
 
@@ -65,12 +68,15 @@ def predicted(
 def correct(belief: Belief, obs: jax.Array, emission: Emission) -> Belief:
     """The belief after the observation `obs` `[n]`: covariance (P⁻¹ + M)⁻¹, see `_reduced`.
 
-    Neither P nor M is inverted, so both may be singular. Raises ValueError unless `obs` and both
-    parts of the emission have one shape `[n]`.
+    Neither P nor M is inverted, so both may be singular. Variances of channels count from 1e-12 on.
+    Raises ValueError unless `obs` and both parts of the emission have one shape `[n]`.
     """
     information, score = _channels(belief, obs, emission)
     covariance = _reduced(belief.covariance, information)
-    return Belief(belief.mean + matmul(covariance, score), covariance)
+    certain = jnp.trace(belief.covariance) * jnp.trace(information) > CERTAIN
+    exact = _moved(belief.covariance, information, score)
+    move = jnp.where(certain, exact, matmul(covariance, score))
+    return Belief(belief.mean + move, covariance)
 
 
 def evidence(belief: Belief, obs: jax.Array, emission: Emission) -> Evidence:
@@ -138,6 +144,26 @@ def _reduced(prior: jax.Array, information: jax.Array) -> jax.Array:
     reduced = linalg.root1p(matmul(root.T, linalg.root(information)))
     half = linalg.solve_lower(reduced, root.T)
     return matmul(half.T, half)
+
+
+def _moved(prior: jax.Array, information: jax.Array, score: jax.Array) -> jax.Array:
+    """(A⁻¹ + B)⁻¹ s for A = `prior`, B = `information` `[d, d]` and s = `score` `[d]` in B's range.
+
+    The product of matrix and vector loses it where A B is large and B singular: A may be large in
+    directions in which nothing was observed, and so large a vector has roundings there. Here each
+    column of a root of B is a channel of noise 1, taken after the one before (Potter 1963).
+    """
+    root = linalg.root(prior)
+    channels, obs = linalg.root_and_coordinates(information, score[:, None])
+    move = jnp.zeros_like(score)
+    for channel, seen in zip(channels.T, obs[:, 0], strict=True):
+        reduced = matmul(root.T, channel)
+        length = jnp.max(jnp.abs(reduced), initial=1.0)  # whose square might overflow
+        deviation = length * jnp.sqrt(length**-2 + jnp.sum((reduced / length) ** 2))
+        gain = matmul(root, reduced / deviation)
+        move = move + gain * ((seen - matmul(channel, move)) / deviation)
+        root = root - jnp.multiply.outer(gain, reduced / (deviation + 1))
+    return move
 
 
 def _twice(function: Callable) -> Callable:

@@ -59,13 +59,15 @@ def prior(
       shared: whether one row of the design serves all outputs.
 
     Raises:
-      ValueError: a size below 1, or a number that is not above 0.
+      ValueError: a size below 1, or a number that is not above 0 in float32.
     """
     checks.number("num_parameters", num_parameters, least=1)
     checks.number("dims", dims, least=1)
-    checks.number("relative_variance", relative_variance, above=0)
-    checks.number("noise_variance", noise_variance, above=0)
-    if isinstance(noise_strength, int | float) and not noise_strength > 0:
+    single = jnp.finfo(jnp.float32)
+    tiny, largest = float(single.tiny), float(single.max)
+    checks.number("relative_variance", relative_variance, least=tiny, most=largest)
+    checks.number("noise_variance", noise_variance, least=tiny, most=largest / KNOWN)
+    if isinstance(noise_strength, int | float) and not noise_strength >= tiny:
         raise ValueError(
             f"noise_strength is {noise_strength}, expected a number above 0: give the number of "
             "outputs that noise_variance counts for, inf if it is known"
@@ -102,7 +104,8 @@ def observed(
 ) -> Posterior:
     """After one datum, `displacement = design @ parameters + noise`.
 
-    Exact. Each row of the design costs O(p²).
+    Exact, up to rounding: deviations (square roots of variances) have roundings of what they were
+    before any data. x P xᵀ must be below 10³⁸. Each row of the design costs O(p²).
 
     Args:
       posterior: before it.
@@ -113,8 +116,9 @@ def observed(
         all outputs. Infinite: nothing was observed.
 
     Raises:
-      ValueError: the shapes do not fit together.
+      ValueError: the shapes do not fit together, or the noise is not above 0.
     """
+    checks.number("relative_noise", relative_noise, above=0, finite=False)
     mean, root, shape, rate, information = posterior
     size, dims = len(mean), displacement.shape[-1]
     shared = mean.ndim == 2
@@ -130,7 +134,8 @@ def observed(
     after = absorb(after, datum)[0] if shared else jax.lax.scan(absorb, after, datum)[0]
     mean, root, misfit, information = after
     count = jnp.where(jnp.isinf(relative_noise), 0.0, dims)
-    return Posterior(mean, root, shape + count / 2, rate + misfit / 2, information)
+    learned = jnp.where(shape < KNOWN, misfit / 2, 0.0)  # a known noise stays, whatever the misfit
+    return Posterior(mean, root, shape + count / 2, rate + learned, information)
 
 
 def _absorb(relative_noise: float | jax.Array, carry: tuple, datum: tuple) -> tuple[tuple, None]:
@@ -144,5 +149,8 @@ def _absorb(relative_noise: float | jax.Array, carry: tuple, datum: tuple) -> tu
     gain = matmul(root, reduced) / deviation  # [p], P x over the deviation
     mean = mean + jnp.multiply.outer(gain, error)
     root = root - jnp.multiply.outer(gain, reduced / (deviation + jnp.sqrt(relative_noise)))
-    information = information + jnp.size(error) * jnp.log1p(variance / relative_noise) / 2
+    ratio = variance / relative_noise
+    large = jnp.log(variance) - jnp.log(relative_noise)  # where the ratio overflows
+    gained = jnp.where(jnp.isinf(ratio), large, jnp.log1p(ratio))
+    information = information + jnp.size(error) * gained / 2
     return (mean, root, misfit + jnp.sum(error**2), information), None

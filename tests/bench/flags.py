@@ -106,7 +106,7 @@ def changes_something(program: Program, config: Any, name: str, kind: Any, befor
             refuse_idle(program, changed, config)
             if fingerprint(program, changed) != before:
                 return True
-        except (ValueError, RunError):
+        except (ValueError, OverflowError, RunError):
             refused += 1
     return refused == len(candidates)
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import struct
 from gymnax.environments import environment as gymnax_environment
 from gymnax.wrappers import FlattenObservationWrapper, LogWrapper
 
@@ -168,9 +169,41 @@ class IsNeverEqual(Snake):
     __hash__ = object.__hash__
 
 
+@struct.dataclass
+class Untimed:
+    cell: jax.Array
+
+
+class HasNoTime(Snake):
+    def start(self, chance, params):
+        return Untimed(jnp.int32(0))
+
+    def transition(self, chance, state, action, params):
+        return state, jnp.float32(0), jnp.bool_(False), {}
+
+    def describe(self, state, features, params):
+        return jnp.zeros(3)
+
+
+class HasNoLimit(HasNoTime):
+    def start(self, chance, params):
+        return Place(jnp.int32(0))
+
+    @property
+    def default_params(self):
+        return Untimed(jnp.float32(0))
+
+
+@struct.dataclass
+class Place:
+    time: jax.Array
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
+        (HasNoTime, "the state has no field `time`"),
+        (HasNoLimit, "params has no field `max_steps_in_episode`"),
         (TimesOutAsDeath, "time limit changed `terminated`"),
         (ForgetsDtype, "observation is float32.* after step, but int32.* after reset"),
         (LeavesItsSpace, "outside observation_space"),
@@ -180,6 +213,16 @@ class IsNeverEqual(Snake):
 def test_checker_catches(broken, message):
     with pytest.raises(ContractError, match=message):
         env_checker(broken(5, 5, "features"))
+
+
+def test_what_no_loop_averages_is_pointed_out():
+    class Flat(Snake):
+        def transition(self, chance, state, action, params):
+            state, reward, terminated, info = super().transition(chance, state, action, params)
+            return state, reward, terminated, info["outcome"]
+
+    with pytest.warns(UserWarning, match=r"not in info\['outcome'\], so never averaged: .*score"):
+        env_checker(Flat(5, 5, "features"))
 
 
 def test_auto_reset_has_the_distribution_of_gymnax():

@@ -40,7 +40,7 @@ def test_positive_matrices_are_factorised_together(size):
     right = rng.normal(size=(4, size, 2)).astype(np.float32)
 
     def all_three(positive, right):
-        lower = linalg.root(positive)
+        lower = linalg.root1p(linalg.root(positive))
         return linalg.solve_positive(positive, right), linalg.solve_lower(lower, right)
 
     inner = jax.vmap(all_three, in_axes=(0, None))  # maps over the 3
@@ -48,11 +48,14 @@ def test_positive_matrices_are_factorised_together(size):
     assert "custom-call" not in str(mapped.as_text())
     exact = positive.astype(np.float64)
     rights = np.broadcast_to(right, (3, 4, size, 2))
-    answers = (np.linalg.solve(exact, rights), np.linalg.solve(np.linalg.cholesky(exact), rights))
+    lower = np.linalg.cholesky(np.eye(size) + exact)
+    answers = (np.linalg.solve(exact, rights), np.linalg.solve(lower, rights))
     for found in (mapped(positive, right), jax.jit(all_three)(positive, right)):
         chex.assert_trees_all_close(found, answers, rtol=2e-4, atol=2e-4)
     factor = np.asarray(jax.jit(jax.vmap(linalg.root))(positive))
-    np.testing.assert_allclose(factor, np.linalg.cholesky(exact), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(factor @ factor.swapaxes(-1, -2), exact, rtol=1e-4, atol=1e-5)
+    if size <= 2:
+        np.testing.assert_allclose(factor, np.linalg.cholesky(exact), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [2, 5])
@@ -68,6 +71,24 @@ def test_root_of_a_semidefinite_matrix(size):
         factor @ factor.swapaxes(-1, -2) / scale, matrices / scale, atol=1e-5
     )
     np.testing.assert_allclose(factor[..., 1:], 0.0)
+
+
+@pytest.mark.parametrize(("size", "rank"), [(3, 2), (6, 3), (10, 2)])
+def test_root_of_a_singular_matrix_whose_first_block_is_nearly_singular(size, rank):
+    """To some roundings of the matrix, whatever the order and the scales of its rows."""
+    rng = np.random.default_rng(size)
+    rows = rng.normal(size=(500, size, rank))
+    rows[:, 1] = rows[:, 0] + 10.0 ** rng.uniform(-4, -1, (500, 1)) * rows[:, 1]
+    rows = rows * 10.0 ** rng.uniform(-6, 6, (500, size, 1))
+    matrices = (rows @ rows.mT).astype(np.float32)
+    right = (rows @ rng.normal(size=(500, rank, 1))).astype(np.float32)
+    both = jax.jit(jax.vmap(linalg.root_and_coordinates))(matrices, right)
+    factor, coordinates = (np.asarray(x, np.float64) for x in both)
+    deviation = np.sqrt(np.diagonal(matrices.astype(np.float64), axis1=1, axis2=2))[:, :, None]
+    off = (factor @ factor.mT - matrices) / deviation / deviation.mT
+    assert np.abs(off).max() < 4 * size * 2.0**-23
+    missed = (factor @ coordinates - right) / deviation
+    assert np.abs(missed).max() < 1e-3 * np.abs(right / deviation).max()
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1e-4, 1.0, 1e4, 1e6])

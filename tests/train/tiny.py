@@ -115,7 +115,7 @@ def make_training(config: Config) -> settings.Training:
     return settings.Training(
         init=tiny_loop.init,
         update=tiny_loop.update,
-        evaluate=scores.games(episodes_of, "right"),
+        evaluate=scores.games(episodes_of),
         steps_per_update=PER_UPDATE,
         score="right",
     )

@@ -24,11 +24,10 @@ def make_training(config: Config) -> settings.Training:
     env, params, agent = make_parts(config)
     player = make_parts(config, greedy=config.run.evaluation_greedy)[2]
     loop = make_loop(env, params, agent, config.loop, make_curriculum(config, params))
-    games, limit = config.run.evaluation_games, config.env.max_steps_in_episode
     return settings.Training(
         init=loop.init,
         update=loop.update,
-        evaluate=scores.of_player(env, params, player, games, limit, SCORE),
+        evaluate=scores.of_player(env, params, player, config.run.evaluation_games),
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,
         budget_shapes_learning=config.anneal or config.curriculum.first_width is not None,

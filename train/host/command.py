@@ -79,7 +79,7 @@ def parse(program: Program, arguments: Sequence[str]) -> tuple[Any, str]:
             raise UsageError(f"{directory} has the preset {saved['preset']}: leave out {chosen}")
         preset = saved["preset"]
         default = rebuild(presets[preset], saved["config"])
-    usage = f"{started_by(program)} [{' | '.join(presets)}]"
+    usage = f"{program.command} [{' | '.join(presets)}]"
     config = parse_flags(usage, default, arguments, described(program))
     refuse_idle(program, config, presets[preset])
     return config, preset
@@ -110,12 +110,6 @@ def with_flags(message: str, config: Any) -> str:
         return f"--{found[0].replace('_', '-')}" if is_field and len(found) == 1 else word[0]
 
     return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", flag, message)
-
-
-def started_by(program: Program) -> str:
-    """The command line that starts a program."""
-    ours = "." not in program.address and program.module == ""
-    return f"python -m {'train.' if ours else ''}{program.address}"
 
 
 def described(program: Program) -> str | None:

@@ -106,7 +106,8 @@ class Program(NamedTuple):
         if self._module_of_training.startswith(f"train.{self.name}."):
             return True
         has_folder = (Path(__file__).parent.parent / self.name / "program.py").is_file()
-        return has_folder and not holds(sys.modules.get(self._module_of_training))
+        held = getattr(sys.modules.get(self._module_of_training), "PROGRAM", None)
+        return has_folder and getattr(held, "name", None) != self.name
 
     @property
     def command(self) -> str:

@@ -110,4 +110,5 @@ def what_is_not_finite(report: Report, counters: Counters, seeds: list[int]) -> 
     measures = {**report.metrics.finished, **report.metrics.agent}
     names = [name for name, x in measures.items() if not np.all(np.isfinite(x[u, s]))]
     where = f"update {counters.updates + int(u) + 1} of seed {seeds[s]}"
-    return f"{where}: {', '.join(names) or 'the parameters'} not finite"
+    said = " and ".join(names) or "the parameters"
+    return f"{where}: {said} {'is' if len(names) == 1 else 'are'} not finite"

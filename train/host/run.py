@@ -226,10 +226,10 @@ class Session:
         )
 
     def not_finite(self, problem: str) -> NonFiniteError:
-        policies = {"raise", "skip", "restore"} - {self.settings.on_nonfinite}
+        policies = {"skip", "restore"} - {self.settings.on_nonfinite}
         return NonFiniteError(
             f"{problem}: lower the learning rate, or try --resume {self.directory} "
-            f"--run.on_nonfinite {' or '.join(sorted(policies))}"
+            f"--run.on-nonfinite {' or '.join(sorted(policies))}"
         )
 
     def evaluate(self, state: RunState) -> Evaluation | None:

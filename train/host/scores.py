@@ -101,13 +101,11 @@ def of_player(
     player: Agent,
     games_each: int,
     limit: int | None = None,
-    score: str = "return",
 ) -> GamesEvaluation:
     """The `Training.evaluate` in which `player` plays `games_each` complete games.
 
     A game of more than `limit` steps is left out and reported; None: `max_steps_in_episode` of
-    `env_params`, which every game keeps. `score` is used only outside of a `Training`, which has
-    one of its own. Raises ValueError without a limit.
+    `env_params`, which every game keeps. Raises ValueError without a limit.
     """
     longest = getattr(env_params, "max_steps_in_episode", None) if limit is None else limit
     if longest is None:
@@ -116,17 +114,12 @@ def of_player(
     def episodes_of(agent_state: AgentState, key: jax.Array) -> Episodes:
         return evaluate.evaluate(env, env_params, player, agent_state, key, games_each, 1, longest)
 
-    return GamesEvaluation(episodes_of, score, longest)
+    return GamesEvaluation(episodes_of, limit=longest)
 
 
-def games(
-    episodes_of: Callable[[AgentState, jax.Array], Episodes], score: str = "return"
-) -> GamesEvaluation:
-    """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function.
-
-    `score` is used only outside of a `Training`, which has one of its own.
-    """
-    return GamesEvaluation(episodes_of, score)
+def games(episodes_of: Callable[[AgentState, jax.Array], Episodes]) -> GamesEvaluation:
+    """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function."""
+    return GamesEvaluation(episodes_of)
 
 
 def play(

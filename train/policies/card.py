@@ -74,7 +74,7 @@ def card(
     facts = {
         "Seed": f"{content['config']['run']['seed']}, of {run.config.run.num_seeds} side by side",
         unit[0].upper() + unit[1:]: f"{steps:,} in {run.updates:,} updates",
-        "Training time": f"{counters['seconds']:,.0f} s, without compilation",
+        "Training time": f"{duration(counters['seconds'])}, without compilation",
         "Hardware": hardware or trained["device"],
         "Versions": versions,
         **commit(program, trained["git"]),
@@ -114,8 +114,13 @@ def looks(policy: str, run: Run) -> str:
         f"python -m train.render --policy {name}",
         f"python -m train.evaluate --policy {name}",
     )
-    lines = [f"{film:<45}# a film"] if run.program.film else []
-    return "\n".join([*lines, f"{score:<45}# its score in a thousand games"])
+    width = len(score) + 2
+    lines = [f"{film:<{width}}# a film"] if run.program.film else []
+    return "\n".join([*lines, f"{score:<{width}}# its score in a thousand games"])
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 def bullets(facts: dict[str, Any]) -> str:
@@ -147,6 +152,7 @@ def flags(value: Any, default: Any, name: str = "") -> list[str]:
         return [x for key in value for x in flags(value[key], default[key], f"{prefix}{key}")]
     if value == default:
         return []
+    name = name.replace("_", "-")  # as `--help` spells it
     if isinstance(value, bool):
         *path, switch = name.split(".")
         return ["--" + ".".join([*path, switch if value else f"no-{switch}"])]

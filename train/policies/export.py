@@ -36,9 +36,9 @@ LARGEST = 5_000_000
 class Export:
     """Writes the policy of a run's newest checkpoint, and a card that describes it."""
 
-    run: Annotated[str, tyro.conf.Positional]
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Run directory."""
-    name: Annotated[str, tyro.conf.Positional]
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
     """Name of the files to write, or their path; both without or with .safetensors."""
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Which of several seeds."""

@@ -15,11 +15,10 @@ def make_training(config: AnyConfig) -> settings.Training:
     check(config)
     env, params = make_env(config.env, training=True)
     loop = make_loop(env, params, make_agent(config, env.num_actions), config.loop)
-    games, limit = config.run.evaluation_games, config.env.max_steps_in_episode
     return settings.Training(
         init=loop.init,
         update=loop.update,
-        evaluate=scores.of_player(*make_player(config), games, limit, SCORE),
+        evaluate=scores.of_player(*make_player(config), config.run.evaluation_games),
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,
         budget_shapes_learning=config.anneal_steps is None,

@@ -23,7 +23,7 @@ from train.two_snake.training import make_training, parameters
 class Options:
     """Plays the tournament with the newest checkpoint and writes RUN/eval.json."""
 
-    run: Annotated[str | None, tyro.conf.Positional] = None
+    run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
     """Run directory."""
     policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""

@@ -57,6 +57,52 @@ def test_curves_leave_out_chunks_without_an_episode():
     np.testing.assert_array_equal(x, [3, 6])
 
 
+def test_rows_of_one_moment_keep_their_order():
+    rows = rows_of({0: [1.0, 5.0, 3.0]})
+    for row in rows:
+        row["seconds"] = min(row["seconds"], 3.0)
+    for given in (rows, rows[::-1]):
+        ((x, y),) = pictures.curves(given, "score", "seconds")
+        np.testing.assert_array_equal((x, y), ([1.5, 3, 3], [1, 5, 3]))
+
+
+@pytest.mark.parametrize(
+    ("steps", "last"),
+    [(1500, 9.0), (1250, 9.0), (1200, (500 * 3 + 200 * 9) / 700), (1001, (500 * 3 + 9) / 501)],
+)
+def test_a_short_last_chunk_is_averaged_with_the_one_before(steps, last):
+    rows = rows_of({0: [1.0, 3.0, 9.0]})
+    rows[-1] |= {"steps": steps, "agent": {"loss": 8.0}}
+    ((x, y),) = pictures.curves(rows, "score", "steps")
+    np.testing.assert_allclose((x, y), ([500, 1000, steps], [1, 3, last]))
+    ((_, y),) = pictures.curves(rows, "loss", "steps")
+    assert y[-1] == 8  # no mean over episodes
+
+
+def test_a_first_chunk_is_never_short():
+    rows = rows_of({0: [4.0]})
+    rows[0]["steps"] = 1
+    np.testing.assert_array_equal(pictures.curves(rows, "score", "steps"), [([1], [4])])
+
+
+@pytest.mark.parametrize("seeds", [1, 2, 3])
+def test_the_legend_fits(tmp_path, seeds):
+    scores = [0.0038271, 0.00012345, 0.0029876][:seeds]
+    rows = rows_of({seed: [score] for seed, score in enumerate(scores)})
+    evaluation = evaluation_of(*scores)
+    for row in evaluation["seeds"]:
+        row["score"] |= {
+            "low": row["score"]["mean"] / 1.2345,
+            "high": row["score"]["mean"] * 1.2345,
+        }
+    with saved() as figures:
+        pictures.learning_curve(rows, tmp_path / "curve.png", "score", "A run", evaluation)
+    assert words_fit(figures[0])
+    (legend,) = figures[0].legends
+    assert legend.get_window_extent().x0 >= 0
+    assert legend.get_window_extent().x1 <= figures[0].bbox.x1
+
+
 def test_a_score_may_be_the_agents_or_the_episodes():
     """Where both have it, that of the episodes counts; a list is no score."""
     rows = rows_of({0: [1.0, None]})

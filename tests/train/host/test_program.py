@@ -28,7 +28,13 @@ from tests.train import tiny
 from train.host import command
 from train.host.program import Program
 
-PROGRAM = Program("mine", tiny.PRESETS, tiny.make_training, module=__name__)
+
+
+def make_training(config):
+    return tiny.make_training(config)
+
+
+PROGRAM = Program("program", tiny.PRESETS, make_training)
 
 if __name__ == "__main__":
     sys.exit(command.main(PROGRAM))
@@ -74,6 +80,22 @@ def test_elsewhere_it_is_said_where_to_start(folder: Path, capsys):
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "is of the program mine, which is unknown here: start where its module" in said
+
+
+def test_a_module_without_the_program_is_said_so(monkeypatch):
+    elsewhere = Program("elsewhere", tiny.PRESETS, descent.make_training)
+    monkeypatch.delattr(descent, "PROGRAM")
+    assert elsewhere.address == "tests.train.host.descent"
+    with pytest.raises(UsageError, match="descent holds no PROGRAM; give Program"):
+        program.find(elsewhere.address, "runs/old")
+
+
+def test_a_program_named_as_one_of_ours_is_not_taken_for_it(monkeypatch):
+    mine = Program("snake", tiny.PRESETS, tiny.make_training)
+    monkeypatch.setattr(tiny, "PROGRAM", mine)
+    assert (mine.address, mine.command) == ("tests.train.tiny", "python -m tests.train.tiny")
+    assert SNAKE._replace(training=lambda config: None).address == "snake"
+    assert SNAKE.command == "python -m train.snake"
 
 
 def test_programs_are_known_by_their_name_or_their_module():

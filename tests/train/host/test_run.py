@@ -331,7 +331,7 @@ class TestNonFinite:
 
     def test_raise(self, tmp_path: Path, healthy: Healthy):
         with pytest.raises(
-            NonFiniteError, match=r"update 6 of seed 0: loss not finite: .*--resume"
+            NonFiniteError, match=r"update 6 of seed 0: loss is not finite: .*--resume"
         ):
             train(self.poisoned(tmp_path, healthy.poison(6)))
         assert checkpoint.steps(tmp_path / "run" / "checkpoints") == [4]

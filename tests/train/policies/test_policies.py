@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -72,10 +73,29 @@ def contents(path: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def rewritten(path: Path, change: Callable[[dict[str, Any]], Any], body: bytes | None = None):
+    """Changes the header, or the numbers, and signs the file again."""
     header, found = contents(path)
     change(header)
+    found = found if body is None else body
+    if "__metadata__" in header:
+        header["__metadata__"]["sha256"] = json.dumps(signature(header, found))
     text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + (found if body is None else body))
+    path.write_bytes(len(text).to_bytes(8, "little") + text + found)
+
+
+def signature(header: dict[str, Any], body: bytes) -> str:
+    arrays = {
+        name: np.frombuffer(body[slice(*x["data_offsets"])], "<f4").reshape(x["shape"])
+        for name, x in header.items()
+        if name != "__metadata__"
+    }
+    return policy_files.checksum(header["__metadata__"], arrays)
+
+
+def flipped(path: Path) -> None:
+    """Another last bit in the last number."""
+    data = path.read_bytes()
+    path.write_bytes(data[:-4] + bytes([data[-4] ^ 1]) + data[-3:])
 
 
 def test_a_file_holds_the_parameters_and_nothing_else(either):
@@ -239,10 +259,14 @@ BROKEN = {
     ),
     "entry": (metadata(entry_point="os"), "is of the program os, which is unknown here"),
     "preset": (metadata(preset="best"), "has the preset best, which is unknown here"),
-    "board": (configured(lambda c: c["env"].update(rows=99)), "rows is 99; expected 4 to 20"),
+    "board": (
+        configured(lambda c: c["env"].update(rows=99)),
+        "env.rows is 99, expected a number at least 4 and at most 20",
+    ),
     "field": (configured(lambda c: c["env"].update(luck=1)), "see env.luck"),
     "word": (configured(lambda c: c["network"].update(hidden="ab")), "cannot be used"),
     "width": (configured(lambda c: c["network"].update(hidden=[8, 9])), "expected [8, 9]"),
+    "bit": (flipped, "is damaged (its checksum differs)"),
     "name": (lambda path: rewritten(path, renamed), "policy/weight is [7, 3], expected none"),
     "NaN": (poisoned, "parameter policy/kernel of"),
 }
@@ -266,27 +290,33 @@ def test_what_is_no_policy_is_refused_in_one_line(kind: str, exported, tmp_path,
     [
         (policies.main, "", "expected: python -m train.policies export RUN NAME, or list"),
         (policies.main, "export nowhere a", "nowhere is not a run directory"),
-        (policies.main, "export RUN a", "has no seed None: choose --seed among 3, 4"),
+        (policies.main, "export RUN a", "has several seeds: choose one, --seed 3, 4"),
         (policies.main, "export RUN a --seed 5", "has no seed 5: choose --seed among 3, 4"),
-        (policies.main, "export RUN a/b --seed 3", "'a/b' is no name of a policy"),
+        (policies.main, "export RUN a/.b --seed 3", "'a/.b' is no name of a policy"),
         (policies.main, "export RUN .a --seed 3", "'.a' is no name of a policy"),
+        (policies.main, "export RUN a/b --package", "expects a name such as snake-10x10"),
+        (policies.main, "export RUN POLICY --seed 3", "exists already: choose another name, or"),
         (policies.main, "export RUN a --seeds 3", "--seeds"),
         (render.main, "--policy nobody", "there is no policy nobody"),
-        (render.main, "", "expected a run directory or --policy NAME"),
+        (render.main, "", "expected a run directory, or --policy NAME: give one of them"),
         (render.main, "RUN --policy POLICY", "not both"),
         (render.main, "RUN --out away", "--out is for policies"),
-        (evaluate.main, "", "expected a run directory or --policy NAME"),
+        (evaluate.main, "", "expected a run directory, or --policy NAME: give one of them"),
         (evaluate.main, "RUN --policy POLICY", "not both"),
         (evaluate.main, "--policy nobody", "there is no policy nobody"),
     ],
 )
-def test_a_mistake_is_answered_in_one_line(main, flags, message, exported, capsys, monkeypatch):
+def test_a_mistake_is_answered_in_one_line(
+    main, flags, message, exported, capsys, monkeypatch, tmp_path
+):
     run, path = exported
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(policy_files, "TRAINED", path.parent / "package")
     names = {"RUN": str(run.directory), "POLICY": str(path)}
     assert main([names.get(word, word) for word in flags.split()]) == 2
     refused_in_one_line(capsys, message)
     assert not policy_files.names()
+    assert not list(tmp_path.iterdir())
 
 
 def refused_in_one_line(capsys, message: str) -> None:
@@ -309,18 +339,41 @@ def test_what_cannot_be_kept_is_not_exported(place, name, value, message, export
     monkeypatch.setattr(policy_files, "TRAINED", package)
     monkeypatch.setattr(place, name, value)
     with pytest.raises(UsageError, match=message):
-        policies.export(run.directory, "a", run.seeds[0])
+        policies.export(run.directory, "a", run.seeds[0], package=True)
     assert not list(package.glob("*"))
 
 
 def test_names_are_found_in_the_package(exported, tmp_path, monkeypatch, capsys):
-    run, _ = exported
+    run, path = exported
     monkeypatch.setattr(policy_files, "TRAINED", tmp_path)
-    policies.export(run.directory, "tiny-5x6", run.seeds[-1])
+    policies.export(run.directory, "tiny-5x6", run.seeds[-1], package=True)
     assert store.as_run("tiny-5x6").config.env == run.config.env
+    foreign = tmp_path / "foreign.safetensors"
+    foreign.write_bytes(path.read_bytes())
+    metadata(entry_point="nowhere.to.be_found")(foreign)
     assert policies.main(["list"]) == 0
     assert "tiny-5x6" in (listed := capsys.readouterr().out)
     assert "7.25" in listed
+    assert re.search(r"foreign +\?", listed)
+    with pytest.raises(UsageError, match="is a policy of the package"):
+        policies.export(run.directory, "tiny-5x6", run.seeds[-1])
+
+
+def test_other_names_are_files_of_the_current_directory(exported, tmp_path, monkeypatch, capsys):
+    run, _ = exported
+    monkeypatch.chdir(tmp_path)
+    directory, seed = str(run.directory), f"--seed={run.seeds[-1]}"
+    for name, card in (("mine", "mine.safetensors"), ("some/mine", "some/mine.safetensors")):
+        assert policies.main(["export", directory, name, seed]) == 0
+        assert capsys.readouterr().out == f"{card}\n{card.replace('safetensors', 'md')}\n"
+        assert f"--policy {card} " in Path(card).with_suffix(".md").read_text()
+        for given in (name, card):
+            assert store.as_run(given).config.env == run.config.env
+        assert policies.main(["export", directory, name, seed]) == 2
+        refused_in_one_line(capsys, f"{card} exists already")
+        assert policies.main(["export", directory, name, seed, "--overwrite"]) == 0
+        capsys.readouterr()
+    assert "mine" not in policy_files.names()
 
 
 @pytest.mark.parametrize("name", policy_files.names())

@@ -1,0 +1,114 @@
+"""`agent_checker(agent, env, params)`: checks that an agent, ours or yours, keeps the contract."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import acting
+from jaxrl.acting import World
+from jaxrl.types import Agent, AgentState, Environment, PyTree, Transition
+
+NUM_ENVS, NUM_STEPS = 4, 16
+
+
+class AgentError(AssertionError):
+    """An agent that breaks the contract; the message says how, in one line."""
+
+
+def agent_checker(
+    agent: Agent,
+    env: Environment,
+    env_params: PyTree,
+    greedy: Agent | None = None,
+    num_envs: int = NUM_ENVS,
+    num_steps: int = NUM_STEPS,
+    seed: int = 0,
+) -> None:
+    """Lets an agent act and learn once, and raises AgentError at the first violation.
+
+    Checked are: `act` keeps structure, shapes and dtypes of the memory, `update` those of the
+    state; all numbers are finite; the metrics are a dict of arrays; something of the state is below
+    a field named `params`. Of `greedy`, the same agent without exploration: the same action for
+    every key, and from the parameters alone. The rollout is `[num_steps, num_envs]`.
+    """
+    reset_key, act_key, init_key, update_key = jax.random.split(jax.random.key(seed), 4)
+    world = World(*acting.reset(env, env_params, agent, num_envs, reset_key), act_key)
+    obs, memory = jax.tree.map(lambda x: x[0], world.obs), agent.memory()
+    state = agent.init(init_key, obs)
+    fields = jax.tree_util.tree_flatten_with_path(state)[0]
+    require(any(below_params(path) for path, _ in fields), "no field of the state is named params")
+    after = jax.eval_shape(agent.act, state, memory, obs, update_key)
+    require(isinstance(after, tuple) and len(after) == 3, "act returns (action, memory, extras)")
+    require_same("memory", "act", after[1], memory)
+    world, rollout = play(agent, env, env_params, state, world, num_steps)
+    require_finite("action", rollout.action)
+    result = jax.eval_shape(agent.update, state, rollout, update_key)
+    require(isinstance(result, tuple) and len(result) == 2, "update returns (state, metrics)")
+    require_same("state", "update", result[0], state)
+    require(isinstance(result[1], dict), "the metrics that update returns are no dict")
+    learned, metrics = jax.jit(agent.update)(state, rollout, update_key)
+    require_finite("state", learned)
+    require_finite("metrics", metrics)
+    if greedy is not None:
+        check_greedy(greedy, learned, jax.tree.map(lambda x: x[0], world.obs))
+
+
+def play(
+    agent: Agent, env: Environment, env_params: PyTree, state: AgentState, world: World, steps: int
+) -> tuple[World, Transition]:
+    """The world after so many steps, and the rollout `[T, N]`."""
+
+    def step(world: World, _):
+        world, (transition, _) = acting.step(env, env_params, agent, state, world)
+        return world, transition
+
+    return jax.jit(lambda world: jax.lax.scan(step, world, length=steps))(world)
+
+
+def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:
+    """One action for all keys, also where nothing but the parameters is known."""
+    act = jax.jit(lambda state, key: greedy.act(state, greedy.memory(), obs, key)[0])
+    first, second = jax.random.split(jax.random.key(1))
+    action = act(state, first)
+    require(equal(action, act(state, second)), "greedy, two keys gave two different actions")
+    kept = jax.tree_util.tree_map_with_path(
+        lambda path, x: x if below_params(path) else jnp.zeros_like(x), state
+    )
+    message = (
+        "greedy, act reads what is not below a field named params: a policy would act otherwise"
+    )
+    require(equal(action, act(kept, first)), message)
+
+
+def below_params(path: tuple) -> bool:
+    """Whether a leaf of the state is below a field named `params`."""
+    return any(getattr(key, "name", None) == "params" for key in path)
+
+
+def require_same(what: str, function: str, found: Any, expected: Any) -> None:
+    """Both trees have the same leaves, shapes and dtypes, as `lax.scan` needs."""
+    same = jax.tree.structure(found) == jax.tree.structure(expected)
+    require(same, f"{function} changes the structure of the {what}")
+    leaves = jax.tree_util.tree_leaves_with_path(found)
+    for (path, a), b in zip(leaves, jax.tree.leaves(expected), strict=True):
+        after, before = (f"{jnp.result_type(x)}{list(jnp.shape(x))}" for x in (a, b))
+        name = f"{what}{jax.tree_util.keystr(path)}"
+        require(after == before, f"{name} is {after} after {function}, but {before} before")
+
+
+def require_finite(what: str, tree: Any) -> None:
+    for path, x in jax.tree_util.tree_leaves_with_path(tree):
+        if jnp.issubdtype(jnp.result_type(x), jnp.inexact):
+            name = f"{what}{jax.tree_util.keystr(path)}"
+            require(bool(jnp.all(jnp.isfinite(x))), f"{name} is not finite")
+
+
+def equal(a: Any, b: Any) -> bool:
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(bool(jnp.array_equal(x, y)) for x, y in pairs)
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise AgentError(message)

@@ -1,0 +1,100 @@
+"""The checker of agents: ours pass, and each broken promise is named in one line."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import envs
+from jaxrl.agent_checker import AgentError, agent_checker
+from jaxrl.agents import ppo
+from jaxrl.networks.mlp import MLP, ActorCritic
+from jaxrl.types import Agent
+from tests.train import tiny
+
+
+class State(NamedTuple):
+    params: Any
+    updates: jax.Array
+
+
+class Table(NamedTuple):
+    table: jax.Array
+
+
+def agent(**changes: Any) -> Agent:
+    """One that keeps the contract, except for `changes`."""
+    kept = Agent(
+        init=lambda key, obs: State({"w": jnp.zeros(2)}, jnp.int32(0)),
+        memory=lambda: jnp.int32(0),
+        act=lambda state, memory, obs, key: (obs @ state.params["w"], memory + 1, ()),
+        update=lambda state, rollout, key: (State(state.params, state.updates + 1), {}),
+    )
+    return kept._replace(**changes)
+
+
+def act(action, memory=lambda x: x):
+    return lambda state, past, obs, key: (action(state, obs, key), memory(past), ())
+
+
+def update(after, metrics=lambda: {}):
+    return lambda state, rollout, key: (after(state), metrics())
+
+
+BROKEN = {
+    "no params": (
+        {"init": lambda key, obs: Table(jnp.zeros(2))},
+        "no field of the state is named params",
+    ),
+    "memory": (
+        {"act": act(lambda *_: jnp.float32(0), lambda x: x + 0.5)},
+        "memory is float32[] after act, but int32[] before",
+    ),
+    "dtype": (
+        {"update": update(lambda s: State(s.params, s.updates + 1.0))},
+        "state.updates is float32[] after update, but int32[] before",
+    ),
+    "structure": ({"update": update(lambda s: s.params)}, "update changes the structure of the"),
+    "shape": (
+        {"update": update(lambda s: State({"w": jnp.zeros(3)}, s.updates))},
+        "state.params['w'] is float32[3] after update, but float32[2] before",
+    ),
+    "NaN": (
+        {"update": update(lambda s: State({"w": s.params["w"] / 0}, s.updates))},
+        "state.params['w'] is not finite",
+    ),
+    "metric": ({"update": update(lambda s: s, lambda: {"x": jnp.inf})}, "metrics['x'] is not"),
+    "no dict": ({"update": update(lambda s: s, lambda: ())}, "metrics that update returns are no"),
+    "action": ({"act": act(lambda *_: jnp.float32(jnp.nan))}, "action is not finite"),
+    "pair": ({"act": lambda s, m, o, k: (jnp.float32(0), m)}, "act returns (action, memory, ext"),
+}
+
+
+def test_an_agent_that_keeps_the_contract_passes():
+    agent_checker(agent(), tiny.Walk(), (), agent())
+    env, params = envs.make("Snake-v0", rows=4, cols=4, observation="features")
+    network = ActorCritic(MLP((4,)), env.num_actions)
+    one, greedy = (ppo.make(network, ppo.Config(minibatches=2), x) for x in (False, True))
+    agent_checker(one, env, params, greedy)
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_promise_is_named_in_one_line(kind: str):
+    changes, message = BROKEN[kind]
+    with pytest.raises(AgentError) as error:
+        agent_checker(agent(**changes), tiny.Walk(), ())
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (lambda state, obs, key: jax.random.uniform(key), "two keys gave two different actions"),
+        (lambda state, obs, key: 1.0 * state.updates, "reads what is not below a field named"),
+    ],
+)
+def test_greedy_agents_act_by_the_parameters_alone(action, message: str):
+    with pytest.raises(AgentError, match=message):
+        agent_checker(agent(), tiny.Walk(), (), agent(act=act(action)))

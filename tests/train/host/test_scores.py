@@ -1,0 +1,62 @@
+"""Scores of games: which measure, and how long a game may last."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+from jaxrl.types import Agent
+from tests.train import tiny
+from train.host import scores, settings
+from train.host.scores import GamesEvaluation
+
+
+class Params(NamedTuple):
+    max_steps_in_episode: int
+
+
+PLAYER = Agent(
+    init=lambda key, obs: (),
+    memory=lambda: (),
+    act=lambda state, memory, obs, key: (jnp.float32(0), (), ()),
+    update=lambda state, rollout, key: (state, {}),
+)
+ALONE = ([()], [0], [jax.random.key(3)])
+
+
+def training_of(evaluate: GamesEvaluation, **score: str) -> settings.Training:
+    nothing = lambda state: (state, {})
+    return settings.Training(lambda key: None, nothing, evaluate, 1, **score)  # pyright: ignore
+
+
+def test_the_score_of_a_training_is_that_of_its_evaluation():
+    evaluate = scores.of_player(tiny.Walk(), Params(20), PLAYER, 3)
+    training = training_of(evaluate, score="right")
+    assert training.evaluate(*ALONE).content["score"] == "right"
+    assert training._replace(score="length").evaluate(*ALONE).content["score"] == "length"
+    assert training_of(evaluate).evaluate(*ALONE).content["score"] == "return"
+
+
+@pytest.mark.parametrize(("limit", "told"), [(None, None), (1, "3 of 3 games not finished within")])
+def test_games_that_were_not_finished_are_reported(limit: int | None, told: str | None):
+    """A walk that ends at ±4, by steps of at most 2, takes more than one step from between ±1."""
+    evaluate = scores.of_player(tiny.Walk(), Params(20), PLAYER, 3, limit)
+    evaluation = evaluate(*ALONE)
+    missing = 0 if limit is None else 3
+    (row,) = evaluation.content["seeds"]
+    assert (row["games"], row["incomplete"]) == (3 - missing, missing)
+    assert np.isfinite(row["return"]["mean"] or 0.0)
+    console = Console(width=100)
+    with console.capture() as printed:
+        console.print(evaluation.table)
+    assert ("not finished" in printed.get()) == bool(missing)
+    if told:
+        assert f"{told} 1 steps" in " ".join(printed.get().split())
+
+
+def test_a_game_without_any_limit_is_refused():
+    with pytest.raises(ValueError, match="have no max_steps_in_episode: give it"):
+        scores.of_player(tiny.Walk(), (), PLAYER, 3)
