@@ -158,7 +158,7 @@ def test_a_mean_takes_the_place_of_messages():
         ("--env.weights.gold=1", "--env.weights.gold"),
         ("--env.weights.distance=nan", "--env.weights.distance is nan, expected a number that is"),
         ("--env.field-file=missing.npy", "missing.npy is not an .npy file"),
-        ("--env.field-file=flat.npy", "flat.npy holds no table of numbers"),
+        ("--env.field-file=flat.npy", "flat.npy has the shape (3,)"),
         ("--env.field-file=words.npy", "words.npy is not an .npy file"),
         ("--agent.learning-rate=nan", "--agent.learning-rate is nan, expected a number"),
         (f"--env.width={10**21}", f"--env.width is {10**21}, expected a number at least 20"),

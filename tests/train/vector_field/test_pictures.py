@@ -16,7 +16,7 @@ from rich.table import Table
 from jaxrl.dynamics import rbf
 from jaxrl.loop import Metrics
 from tests.train.images import assert_drawn, saved, size_alone, words_fit
-from train.host import compiled, scores, settings
+from train.host import compiled, metrics_file, scores, settings
 from train.host.settings import Evaluation
 from train.vector_field import curves, experiments, film, maps, pictures
 from train.vector_field.config import PRESETS, Config
@@ -71,7 +71,8 @@ def finished(tmp_path_factory) -> Finished:
             for seed in (0, 1):
                 measures = {name: x[seed].tolist() for name, x in metrics.agent.items()}
                 rows.append({"seed": seed, "steps": steps, "updates": steps, "agent": measures})
-    (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with metrics_file.MetricsFile(directory) as record:
+        record.append(rows)
     (directory / "eval.json").write_text(json.dumps(evaluation_of(SMALL)))
     agents = scores.agents_of(state.agent, 2)
     traces = pictures.traces_of(SMALL, state)
