@@ -64,9 +64,8 @@ def make(
         actions only and are updated at every step, also inside options.
       greedy: whether `act` always takes the best action and ignores options.
 
-    Raises:
-      ValueError: a number out of range, a size below 1 or a wrong shape; in `init`, an observation
-        that is no index.
+    Raises ValueError for a number out of range, a size below 1 or a wrong shape; in `init`, for an
+    observation that is no index.
     """
     checks.config(config)
     check_arguments(num_states, num_actions, potential, options)

@@ -82,11 +82,14 @@ class GamesEvaluation:
     """"return", "length" or a name in the environment's outcome. `Training` puts its own here."""
     limit: Any = None
     """Steps after which a game counts as not finished, if known."""
+    place: str = ""
+    """Where the games are played, for the progress: " on 8×8"."""
 
     def __call__(
         self, agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
     ) -> Evaluation:
-        played = play(self.episodes_of, agents, keys)
+        doing = [f"playing games to the end{self.place}, seed {x}" for x in seeds]
+        played = play(self.episodes_of, agents, keys, doing)
         content = summarised(seeds, played, self.score)
         return Evaluation(content, evaluation_table(content, self.limit), played)
 
@@ -101,11 +104,13 @@ def of_player(
     player: Agent,
     games_each: int,
     limit: int | None = None,
+    place: str = "",
 ) -> GamesEvaluation:
     """The `Training.evaluate` in which `player` plays `games_each` complete games.
 
     A game of more than `limit` steps is left out and reported; None: `max_steps_in_episode` of
-    `env_params`, which every game keeps. Raises ValueError without a limit.
+    `env_params`, which every game keeps. `place`, such as " on 8×8", is shown as progress. Raises
+    ValueError without a limit.
     """
     longest = getattr(env_params, "max_steps_in_episode", None) if limit is None else limit
     if longest is None:
@@ -114,7 +119,7 @@ def of_player(
     def episodes_of(agent_state: AgentState, key: jax.Array) -> Episodes:
         return evaluate.evaluate(env, env_params, player, agent_state, key, games_each, 1, longest)
 
-    return GamesEvaluation(episodes_of, limit=longest)
+    return GamesEvaluation(episodes_of, limit=longest, place=place)
 
 
 def games(episodes_of: Callable[[AgentState, jax.Array], Episodes]) -> GamesEvaluation:
@@ -126,13 +131,16 @@ def play(
     episodes_of: Callable[[AgentState, jax.Array], Episodes],
     agents: list[AgentState],
     keys: list[jax.Array],
+    doing: list[str],
 ) -> Played:
-    """Compiles `episodes_of` once and plays its games with each agent."""
-    with busy("playing games to the end"):
-        started = time.perf_counter()
+    """Compiles `episodes_of` once and plays its games with each agent; `doing` is the progress."""
+    started = time.perf_counter()
+    with busy("compiling the games"):
         compiled = jax.jit(episodes_of).lower(agents[0], keys[0]).compile()
-        ready = time.perf_counter()
-        episodes = [jax.device_get(compiled(*pair)) for pair in zip(agents, keys, strict=True)]
+    ready, episodes = time.perf_counter(), []
+    for agent, key, text in zip(agents, keys, doing, strict=True):
+        with busy(text):
+            episodes.append(jax.device_get(compiled(agent, key)))
     return Played(episodes, ready - started, time.perf_counter() - ready)
 
 

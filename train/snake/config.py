@@ -20,8 +20,7 @@ from train.host import settings
 
 REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
 
-Side = Annotated[int, Range(least=4, most=20)]
-"""Cells of a board."""
+Side = Annotated[int, Range(least=4, most=20)]  # cells
 StepsOrZero = Annotated[int, Range(least=0, most=10**15)]
 
 
@@ -135,7 +134,7 @@ def check(config: AnyConfig) -> None:
         raise ValueError("network.noisy and network.atoms need a preset of dqn: leave them out")
     if isinstance(config, DQN) and config.agent.categorical != (network.atoms > 1):
         raise ValueError(
-            f"network.atoms is {network.atoms} and agent.categorical {config.agent.categorical}: "
+            f"network.atoms is {network.atoms}, agent.categorical {config.agent.categorical}: "
             "a distribution needs both, such as 51 atoms"
         )
 
@@ -143,12 +142,10 @@ def check(config: AnyConfig) -> None:
 def idle(config: AnyConfig) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
     found = {"agent.anneal_updates": "anneal_steps sets it"}
-    if not isinstance(config, DQN):
-        found["network.dueling"] = "it needs a preset of dqn or pqn"
     if isinstance(config, PQN):
         found["agent.epsilon_updates"] = "explore_share sets it"
-        del found["network.dueling"]
     if isinstance(config, PPO):
+        found["network.dueling"] = "it needs a preset of dqn or pqn"
         found["agent.component_weights"] = "the reward of Snake has no components"
     if isinstance(config, DQN):
         found |= idle_in_dqn(config.agent)

@@ -135,7 +135,8 @@ def play(env: OpenSnake, params: Params, player: Player, options: Options) -> di
     def episodes_of(agent_state: tuple, key: jax.Array) -> evaluate.Episodes:
         return evaluate.evaluate(env, params, agent, agent_state, key, options.games, 1, limit)
 
-    played = scores.play(episodes_of, [()], [jax.random.key(options.key)])
+    doing = [f"playing games to the end on {env.board.rows}×{env.board.cols}"]
+    played = scores.play(episodes_of, [()], [jax.random.key(options.key)], doing)
     summaries = scores.summaries(played.episodes[0])
     meals = int(played.episodes[0].outcome["score"].sum())
     return {

@@ -18,7 +18,11 @@ def make_training(config: AnyConfig) -> settings.Training:
     return settings.Training(
         init=loop.init,
         update=loop.update,
-        evaluate=scores.of_player(*make_player(config), config.run.evaluation_games),
+        evaluate=scores.of_player(
+            *make_player(config),
+            config.run.evaluation_games,
+            place=f" on {config.env.rows}×{config.env.cols}",
+        ),
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,
         budget_shapes_learning=config.anneal_steps is None,
