@@ -34,7 +34,8 @@ CASES = {
     "snake-dqn": "dqn --run.evaluation-games=0 --loop.num-envs=16 --agent.capacity=20000 "
     "--run.checkpoint-every=3 --run.total-steps=40000 --run.chunk-steps=2000",
     "two_snake": f"greedy {SMALL} --run.total-steps=300000 --run.chunk-steps=10000",
-    "durotaxis": f"linear {SMALL} --env.capacity=30 --run.total-steps=20000 --run.chunk-steps=1000",
+    "durotaxis": f"linear {SMALL} --env.capacity=30 --env.threshold-nodes=30 "
+    "--env.critical-nodes=20 --run.total-steps=20000 --run.chunk-steps=1000",
     "allo": "allo --env.maze GridRoomSmall-1 --env.transitions=20000 --network.hidden 64 "
     "--agent.num-features=6 --run.num-seeds=2 --run.total-steps=2000 --run.checkpoint-every=3",
     "vector_field": "seen --policies random hold20 --run.num-seeds=2 --run.total-steps=2000 "
@@ -154,9 +155,11 @@ def main() -> int:
     options = parser.parse_args()
     names = options.programs or list(CASES)
     rng = np.random.default_rng(options.seed)
-    found = {name: tortured(name, -(-options.kills // len(names)), rng) for name in names}
-    for name, counts in found.items():
-        print(name, ", ".join(f"{what} {count}" for what, count in counts.items()))
+    found = {}
+    for name in names:
+        found[name] = tortured(name, -(-options.kills // len(names)), rng)
+        told = ", ".join(f"{what} {count}" for what, count in found[name].items())
+        print(f"{name}: {told}", flush=True)
     append(RESULTS, {**machine(), "seed": options.seed, "programs": found})
     return int(any(x["other_arrays"] or x["other_rows"] for x in found.values()))
 
