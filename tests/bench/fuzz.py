@@ -79,11 +79,21 @@ def main(options: Options) -> None:
             for content, tried in batch(strategy, trial, number):
                 counts[name, "tried"] += 1
                 counts[name, "accepted"] += tried.accepted
-                counts[name, kind(tried.problem)] += 1
-                problem = f"{name}: {tried.problem}"
-                if tried.problem and shown[problem[:60]] < SHOWN:
+                told = tried.problem or took(tried, trial, content)
+                counts[name, kind(told)] += 1
+                problem = f"{name}: {told}"
+                if told and shown[problem[:60]] < SHOWN:
                     shown[problem[:60]] += 1
                     print(f"{problem}\n    {content!r:.400}", flush=True)
+
+
+def took(tried: fuzz.Tried, trial: Callable[[Any, Path], fuzz.Tried], content: Any) -> str:
+    """The time of a slow trial, if it is slow once more: compiling may have taken it before."""
+    if tried.seconds > fuzz.PATIENCE:
+        with tempfile.TemporaryDirectory() as folder:
+            fuzz.broken_run(Path(folder))
+            tried = trial(content, Path(folder))
+    return f"took {tried.seconds:.1f} s" if tried.seconds > fuzz.PATIENCE else ""
 
 
 def kind(problem: str) -> str:

@@ -177,19 +177,13 @@ def contents(draw: st.DrawFn, loader: Loader) -> bytes:
     return bytes(content)
 
 
-def patiently(trial: Callable[[], Tried]) -> Tried:
-    """A slow trial once more: other processes, or compiling, may have taken the time."""
-    tried = trial()
-    return trial() if tried.problem.startswith("took ") else tried
-
-
 def load(name: str, content: bytes, folder: Path) -> Tried:
     """Lets a loader read `content` from a file in an empty folder."""
     loader = LOADERS[name]
     for name, other in (loader.beside() | {loader.file: content}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(other)
-    return patiently(lambda: of_call(lambda: loader.load(folder), folder))
+    return of_call(lambda: loader.load(folder), folder)
 
 
 def of_call(function: Callable[[], Any], folder: Path) -> Tried:
@@ -206,13 +200,13 @@ def of_call(function: Callable[[], Any], folder: Path) -> Tried:
     except Exception as error:
         problem = f"{type(error).__name__}: {str(error)[:200]}"
     seconds = time.perf_counter() - began
-    return Tried(problem or others_wrong(before, folder, seconds), accepted, seconds)
+    return Tried(problem or written(before, folder), accepted, seconds)
 
 
-def others_wrong(before: set[str], folder: Path, seconds: float) -> str:
-    if written := listing(folder) - before:
-        return f"wrote {sorted(written)}"
-    return f"took {seconds:.1f} s" if seconds > PATIENCE else ""
+def written(before: set[str], folder: Path) -> str:
+    """The files that are new in a folder, as a problem; empty: none."""
+    new = listing(folder) - before
+    return f"wrote {sorted(new)}" if new else ""
 
 
 def listing(folder: Path) -> set[str]:
@@ -263,7 +257,7 @@ def command_lines(draw: st.DrawFn, name: str) -> list[str]:
 
 def type_in(name: str, line: Sequence[str], folder: Path) -> Tried:
     """What a command line does in a folder with a broken run, without training or playing."""
-    return patiently(lambda: _type_in(name, line, folder))
+    return _type_in(name, line, folder)
 
 
 def _type_in(name: str, line: Sequence[str], folder: Path) -> Tried:
@@ -286,7 +280,7 @@ def _type_in(name: str, line: Sequence[str], folder: Path) -> Tried:
     seconds, told = time.perf_counter() - began, err.getvalue()
     if code not in (0, None) and (code != REFUSED or told.count("\n") != 1 or not told.strip()):
         problem = f"code {code}, stderr {told[:300]!r}"
-    return Tried(problem or others_wrong(before, folder, seconds), code == 0, seconds)
+    return Tried(problem or written(before, folder), code == 0, seconds)
 
 
 def broken_run(folder: Path) -> None:

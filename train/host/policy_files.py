@@ -121,7 +121,7 @@ def _name(path: tuple, field: str = "params") -> str:
     """The name of a parameter; empty for a leaf that is not below `field`.
 
     A field `params` holds flax's collections; the name leaves out the collection `params`.
-    `target_params` and the moments of an optimiser are other fields.
+    `target_params` and the moments of an optimizer are other fields.
     """
     fields = [getattr(key, "name", None) for key in path]
     if field not in fields:

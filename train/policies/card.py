@@ -14,7 +14,7 @@ CARD = """# {name}
 
 A policy of `{program}` with {count:,} parameters ({size:,.1f} kB). The file
 `{name}.safetensors` holds the parameters that the trained agent acts with, and no state of training
-such as optimiser or replay.
+such as optimizer or replay.
 
 ```
 {looks}
