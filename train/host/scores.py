@@ -16,6 +16,7 @@ from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import Agent, AgentState, Environment, PyTree, RunState
 from train.host.compiled import keys_of
+from train.host.errors import UsageError
 from train.host.progress import busy
 from train.host.records import finite_or_null, write_whole
 from train.host.settings import Config, Evaluation, Training
@@ -153,9 +154,20 @@ def write_evaluation(directory: Path, evaluation: Evaluation, **extra: Any) -> N
 
 
 def read_evaluation(directory: Path) -> dict[str, Any] | None:
-    """The content of `eval.json` in a run directory; None if there is none."""
+    """The content of `eval.json` in a run directory; None if there is none.
+
+    Raises UsageError, in one line, for a file that no evaluation has written.
+    """
     path = directory / "eval.json"
-    return json.loads(path.read_text()) if path.is_file() else None
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or not isinstance(content.get("seeds"), list):
+        raise UsageError(f"{path} is not an evaluation: delete it, or write it with train.evaluate")
+    return content
 
 
 def summarised(seeds: list[int], played: Played, score: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Scores of games: which measure, and how long a game may last."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ from rich.console import Console
 from jaxrl.types import Agent
 from tests.train import tiny
 from train.host import scores, settings
+from train.host.errors import UsageError
 from train.host.scores import GamesEvaluation
 
 
@@ -60,3 +62,12 @@ def test_games_that_were_not_finished_are_reported(limit: int | None, told: str 
 def test_a_game_without_any_limit_is_refused():
     with pytest.raises(ValueError, match="have no max_steps_in_episode: give it"):
         scores.of_player(tiny.Walk(), (), PLAYER, 3)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"seeds": 3}', "[" * 5_000, "\udc80"])
+def test_a_file_that_no_evaluation_has_written_is_refused(text: str, tmp_path: Path):
+    assert scores.read_evaluation(tmp_path) is None
+    (tmp_path / "eval.json").write_text(text, errors="surrogateescape")
+    with pytest.raises(UsageError, match="is not an evaluation") as refused:
+        scores.read_evaluation(tmp_path)
+    assert "\n" not in str(refused.value)
