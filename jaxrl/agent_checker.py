@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxrl import acting
 from jaxrl.acting import World
-from jaxrl.types import Agent, AgentState, Environment, PyTree, Transition
+from jaxrl.types import Agent, AgentState, Environment, PyTree, Transition, below_params
 
 NUM_ENVS, NUM_STEPS = 4, 16
 
@@ -79,11 +79,6 @@ def check_greedy(greedy: Agent, state: AgentState, obs: PyTree) -> None:
         "greedy, act reads what is not below a field named params: a policy would act otherwise"
     )
     require(equal(action, act(kept, first)), message)
-
-
-def below_params(path: tuple) -> bool:
-    """Whether a leaf of the state is below a field named `params`."""
-    return any(getattr(key, "name", None) == "params" for key in path)
 
 
 def require_same(what: str, function: str, found: Any, expected: Any) -> None:

@@ -88,6 +88,11 @@ class RunState(Protocol):
     def _replace(self, **changes: Any) -> Any: ...
 
 
+def below_params(path: tuple) -> bool:
+    """Whether a leaf, by its path in `jax.tree_util`, is below a field named `params`."""
+    return any(getattr(key, "name", None) == "params" for key in path)
+
+
 def where_tree(condition: jax.Array, on_true: PyTree, on_false: PyTree) -> PyTree:
     """`jnp.where` leaf by leaf, `condition [N]` broadcast over each leaf's trailing axes."""
 

@@ -45,6 +45,7 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         folder = tmp_path.joinpath(*package.__name__.split("."))
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)  # scores of policies are written into runs/ there
     yield tmp_path
     for path in FILES:  # or the next test would get these, whose files are gone
         package, _, name = module_name(path).rpartition(".")

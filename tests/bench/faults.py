@@ -18,12 +18,11 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from tests.bench.snake_speed import append, machine
-from train.host import metrics_file, runs
+from tests.train.host.crashes import bits, timeless_rows
+from train.host import runs
 from train.host.errors import FAILED, INTERRUPTED
 
 RESULTS = Path(__file__).parent / "results" / "faults.json"
@@ -96,15 +95,7 @@ def disturbed(name: str, arguments: list[str], fault: Fault) -> tuple[int, str]:
 
 def kept(directory: Path) -> tuple[list[bytes], list[dict[str, Any]]]:
     """The arrays of the newest checkpoint, and the rows but for the times."""
-    leaves = jax.tree.leaves(runs.load(directory).state)
-    raw = (
-        jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x
-        for x in leaves
-    )
-    rows = metrics_file.read_metrics(directory)
-    times = ("seconds", "steps_per_second")
-    timeless = [{k: v for k, v in row.items() if k not in times} for row in rows]
-    return [np.asarray(x).tobytes() for x in raw], timeless
+    return bits(runs.load(directory).state), timeless_rows(directory)
 
 
 def tortured(name: str, kills: int, rng: np.random.Generator) -> dict[str, int]:

@@ -18,7 +18,7 @@ from train.durotaxis.record import Episode
 from train.durotaxis.training import SCORE, make_parts
 from train.host import records, scores
 from train.host.config import check_options, plain
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
 from train.host.settings import Games
 
@@ -71,7 +71,7 @@ def evaluate(run: Run, options: Options) -> Table:
     try:
         env, params, agent = make_parts(config, greedy=not options.sampled)
     except ValueError as error:
-        raise UsageError(" ".join(str(error).split())) from error
+        raise UsageError(in_one_line(error)) from error
     started = time.perf_counter()
     played: list[list[Episode]] = []
     keys = scores.evaluation_keys(options.key, run.seeds)

@@ -50,6 +50,7 @@ PROGRAM = Program(
     name="durotaxis",
     presets=PRESETS,
     training=make_training,
+    module=__name__,
     summaries=SUMMARIES,
     idle=idle,
     pictures=draw,

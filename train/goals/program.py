@@ -28,6 +28,7 @@ PROGRAM = Program(
     name="goals",
     presets=PRESETS,
     training=make_training,
+    module=__name__,
     summaries=SUMMARIES,
     pictures=draw,
 )

@@ -8,6 +8,8 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
+from train.host.errors import in_one_line
+
 MAX_BYTES = 2 * 2**30
 """Of one array."""
 MAX_HEADER = 10_000  # bytes; that of a plain array has about a hundred
@@ -70,4 +72,4 @@ def _read(file: IO[bytes], name: str) -> np.ndarray:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return in_one_line(error)[:200] or type(error).__name__

@@ -16,8 +16,16 @@ import tyro
 
 from jaxrl import checks
 from train.host import records
-from train.host.config import field_of, names_below, rebuild
-from train.host.errors import FAILED, QUIT, REFUSED, RunError, UsageError, of_the_system
+from train.host.config import field_of, flag, names_below, rebuild
+from train.host.errors import (
+    FAILED,
+    QUIT,
+    REFUSED,
+    RunError,
+    UsageError,
+    in_one_line,
+    of_the_system,
+)
 from train.host.program import Program
 from train.host.run import train_program
 
@@ -36,7 +44,7 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
             checks.config(config)
             training = program.training(config)
         except ValueError as error:
-            raise UsageError(with_flags(" ".join(str(error).split()), config)) from error
+            raise UsageError(with_flags(in_one_line(error), config)) from error
         train_program(program, config, preset, training)
 
     return command(train)
@@ -93,8 +101,7 @@ def refuse_idle(program: Program, config: Any, default: Any) -> None:
         return  # `Program.training` refuses it, with a message of its own
     for name, reason in idle.items():
         if field_of(config, name) != field_of(default, name):
-            flag = name.replace("_", "-")
-            raise UsageError(f"--{flag} has no effect, as {reason}: leave it out")
+            raise UsageError(f"{flag(name)} has no effect, as {reason}: leave it out")
 
 
 def with_flags(message: str, config: Any) -> str:
@@ -104,12 +111,12 @@ def with_flags(message: str, config: Any) -> str:
     """
     names = names_below(config, "")
 
-    def flag(word: re.Match) -> str:
+    def spelled(word: re.Match) -> str:
         found = [x for x in names if x == word[0] or x.endswith(f".{word[0]}")]
         is_field = word[0] in names or "_" in word[0]
-        return f"--{found[0].replace('_', '-')}" if is_field and len(found) == 1 else word[0]
+        return flag(found[0]) if is_field and len(found) == 1 else word[0]
 
-    return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", flag, message)
+    return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", spelled, message)
 
 
 def described(program: Program) -> str | None:
@@ -123,11 +130,11 @@ def described(program: Program) -> str | None:
 
 def resumed(arguments: Sequence[str]) -> str | None:
     """The value of `--resume`, which is needed before the other flags can be parsed."""
-    for flag, value in itertools.zip_longest(arguments, arguments[1:]):
-        if flag == "--resume" and value:
+    for argument, value in itertools.zip_longest(arguments, arguments[1:]):
+        if argument == "--resume" and value:
             return value
-        if flag.startswith("--resume="):
-            return flag.partition("=")[2]
+        if argument.startswith("--resume="):
+            return argument.partition("=")[2]
     return None
 
 

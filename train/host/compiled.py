@@ -80,18 +80,18 @@ def compiler_options(program: Any) -> dict[str, str | bool]:
     Matrix products with results of more than six axes, as in experiments of several policies and
     seeds, crash the default CPU kernels of jaxlib 0.10; the option selects other kernels.
     """
-    if jax.default_backend() == "cpu" and max(axes_of_products(program), default=0) > 6:
+    axes = (x.outvars[0].aval.ndim for x in equations(program) if x.primitive.name == "dot_general")
+    if jax.default_backend() == "cpu" and max(axes, default=0) > 6:
         return {"xla_cpu_experimental_ynn_fusion_type": ""}
     return {}
 
 
-def axes_of_products(program: Any) -> Iterator[int]:
-    """The number of axes of the result of each matrix product in a jaxpr, at any depth."""
+def equations(program: Any) -> Iterator[Any]:
+    """The equations of a jaxpr, at any depth."""
     for equation in program.eqns:
-        if equation.primitive.name == "dot_general":
-            yield equation.outvars[0].aval.ndim
+        yield equation
         for inner in jax.extend.core.jaxprs_in_params(equation.params):
-            yield from axes_of_products(inner)
+            yield from equations(inner)
 
 
 def init_all(init: Init, seeds: jax.Array) -> Init:

@@ -19,7 +19,12 @@ def check_options(options: Any) -> None:
     try:
         checks.config(options)
     except checks.OutOfRange as error:
-        raise UsageError(f"--{error.name.replace('_', '-')} {error.problem}") from error
+        raise UsageError(f"{flag(error.name)} {error.problem}") from error
+
+
+def flag(name: str) -> str:
+    """The flag of a field, by its dotted name, as `--help` spells it."""
+    return f"--{name.replace('_', '-')}"
 
 
 def plain(value: Any) -> Any:
@@ -66,7 +71,7 @@ def rebuild(like: C, saved: Any, path: str = "") -> C:
 
 def differences(saved: Any, current: Any, ignored: Collection[str] = ()) -> list[str]:
     """One `field: saved -> current` for each dotted field that differs and is not ignored."""
-    old, new = _flat(saved), _flat(current)
+    old, new = flat(saved), flat(current)
     return [
         f"{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
         for name in sorted(old.keys() | new.keys())
@@ -79,17 +84,17 @@ _ABSENT = object()
 
 def names_below(config: Any, prefix: str) -> list[str]:
     """The dotted names, after `prefix`, of all fields of a configuration, nested ones included."""
-    return list(_flat(plain(config), prefix))
+    return list(flat(plain(config), prefix))
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """`{dotted name: value}` of nested dicts."""
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """`{dotted name: value}` of nested dicts, as `plain` makes them of a configuration."""
     if not isinstance(value, dict):
         return {prefix: value}
-    flat = {}
+    found = {}
     for name, item in value.items():
-        flat |= _flat(item, f"{prefix}.{name}" if prefix else name)
-    return flat
+        found |= flat(item, f"{prefix}.{name}" if prefix else name)
+    return found
 
 
 def numbers(config: Any, path: str = "") -> dict[str, float]:

@@ -48,8 +48,13 @@ def naming(path: str | Path) -> Iterator[None]:
         raise
 
 
+def in_one_line(error: BaseException) -> str:
+    """The message of an error without its line breaks."""
+    return " ".join(str(error).split())
+
+
 def of_the_system(error: OSError) -> str:
     """One line about what the file system refused, where, and what to do once that is mended."""
-    said = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    said = error.strerror or in_one_line(error) or type(error).__name__
     where = f"{error.filename}: " if error.filename else ""
     return "; ".join([f"{where}{said}", *getattr(error, "__notes__", [])])

@@ -4,17 +4,16 @@ What is needed is at least the state and the largest array of an update, known f
 before anything is compiled, and then what the compiler says that the program uses.
 """
 
-import dataclasses
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.extend
-import jax.numpy as jnp
 
 from jaxrl.types import PyTree
+from train.host.compiled import equations
+from train.host.config import flag, flat, plain
 from train.host.errors import UsageError
 
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -46,55 +45,49 @@ def refuse_compiled(compiled: Any, program: Any, config: Any) -> None:
         - used.alias_size_in_bytes
         + used.temp_size_in_bytes
     )
+    if fits(needed):
+        return  # without a search for the largest array
     largest = max(arrays(program), key=size_of)
     refuse(needed, "the largest array of its program is", largest, config)
 
 
 def refuse(needed: int, what: str, largest: Any, config: Any) -> None:
     """Raises UsageError, which names `largest` and the flags that size it, if there is no room."""
-    free = free_bytes()
-    if free is None or needed <= free:
+    if fits(needed):
         return
     flags = sizing(largest.shape, config)
     advice = f"lower {' or '.join(flags)}" if flags else "choose smaller sizes"
     raise UsageError(
-        f"this run needs {human(needed)} of memory and {human(free)} are free; {what} "
+        f"this run needs {human(needed)} of memory and {human(free_bytes() or 0)} are free; {what} "
         f"{largest.dtype}{list(largest.shape)}, {human(size_of(largest))}: {advice}"
     )
 
 
+def fits(needed: int) -> bool:
+    """Whether so many bytes are free, as far as that is known."""
+    free = free_bytes()
+    return free is None or needed <= free
+
+
 def size_of(x: Any) -> int:
     """Bytes of an array, given its shape and dtype."""
-    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-        x = jax.eval_shape(jax.random.key_data, x)
     return math.prod(x.shape) * x.dtype.itemsize
 
 
 def arrays(program: Any) -> Iterator[Any]:
     """The shape and dtype of every array that a jaxpr computes, at any depth."""
-    for equation in program.eqns:
+    for equation in equations(program):
         yield from (x.aval for x in equation.outvars if hasattr(x.aval, "dtype"))
-        for inner in jax.extend.core.jaxprs_in_params(equation.params):
-            yield from arrays(inner)
 
 
 def sizing(shape: tuple[int, ...], config: Any) -> list[str]:
     """The flags, two at most, whose values are the largest axes of an array."""
     flags: dict[int, str] = {}
-    for name, value in integers(config):
-        flags.setdefault(value, f"--{name.replace('_', '-')} ({value:,})")
-    return [flags[n] for n in sorted(set(shape), reverse=True) if n > 1 and n in flags][:2]
-
-
-def integers(config: Any, prefix: str = "") -> Iterator[tuple[str, int]]:
-    """`(dotted name, value)` of the integers of a configuration, also of those in tuples."""
-    for field in dataclasses.fields(config):
-        name, value = f"{prefix}{field.name}", getattr(config, field.name)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            yield from integers(value, f"{name}.")
-        for item in value if isinstance(value, tuple) else (value,):
+    for name, value in flat(plain(config)).items():
+        for item in value if isinstance(value, list) else [value]:
             if isinstance(item, int) and not isinstance(item, bool):
-                yield name, item
+                flags.setdefault(item, f"{flag(name)} ({item:,})")
+    return [flags[n] for n in sorted(set(shape), reverse=True) if n > 1 and n in flags][:2]
 
 
 def free_bytes() -> int | None:

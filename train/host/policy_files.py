@@ -30,7 +30,7 @@ from safetensors import numpy as arrays_as_bytes
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
 from train.host import records
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 
 FORMAT = 2
 TRAINED = Path(__file__).parent.parent / "trained"
@@ -85,11 +85,6 @@ def parameters(agent_state: AgentState) -> dict[str, Any]:
             "policy of it: put all that act reads below a field of that name"
         )
     return found
-
-
-def is_parameter(path: tuple) -> bool:
-    """Whether the leaf at this path of an agent's state is kept in a policy."""
-    return bool(_name(path))
 
 
 def with_parameters(like: AgentState, arrays: dict[str, np.ndarray]) -> AgentState:
@@ -208,7 +203,7 @@ class _Opened:
             self._refuse(error)
 
     def _refuse(self, error: Exception) -> None:
-        reason = " ".join(str(error).split())
+        reason = in_one_line(error)
         raise UsageError(f"{self.path} cannot be read ({reason}): {ADVICE}") from None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxrl import checkpoint, checks
 from train.host import compiled, memory, policy_files, records
 from train.host.config import differences, plain
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 from train.host.metrics_file import count_rows
 from train.host.records import CHECKPOINTS
 from train.host.rows import Counters
@@ -82,7 +82,7 @@ def trace(training: Training, config: Any) -> compiled.Traced:
         skip = settings.on_nonfinite == "skip"
         traced = compiled.trace(start, training.update, length, skip)
     except (ValueError, OverflowError) as error:
-        raise UsageError(" ".join(str(error).split())) from error
+        raise UsageError(in_one_line(error)) from error
     memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config)
     refuse_other_score(training.score, traced.chunk.out_info[1])
     return traced

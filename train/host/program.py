@@ -71,8 +71,8 @@ class Program(NamedTuple):
     training: Callable[[Any], Training]
     """Makes the training of a configuration; raises ValueError, in one line, if it is invalid."""
     module: str = ""
-    """The module that holds the program as `PROGRAM`, for loading its runs. Empty: that of
-    `training`, or `train.NAME.program` for the programs of this package."""
+    """The module that holds the program as `PROGRAM`, for loading its runs: its `__name__`. Empty:
+    the module of `training`."""
     summaries: Mapping[str, str] = {}
     """A line for each preset: what it is. `--help` shows them."""
     static: Mapping[str, str] = {}
@@ -96,27 +96,18 @@ class Program(NamedTuple):
     @property
     def address(self) -> str:
         """What `find` finds the program by: its name, or its module if outside of `train`."""
-        return self.name if self.is_ours else _importable(self.module or self._module_of_training)
+        module = self.module or getattr(self.training, "__module__", "")
+        return self.name if self.is_ours else _importable(module)
 
     @property
     def is_ours(self) -> bool:
         """Whether this is a program of the folder `train/`, started as `python -m train.NAME`."""
-        if self.module:
-            return self.module == f"train.{self.name}.program"
-        if self._module_of_training.startswith(f"train.{self.name}."):
-            return True
-        has_folder = (Path(__file__).parent.parent / self.name / "program.py").is_file()
-        held = getattr(sys.modules.get(self._module_of_training), "PROGRAM", None)
-        return has_folder and getattr(held, "name", None) != self.name
+        return self.module == f"train.{self.name}.program"
 
     @property
     def command(self) -> str:
         """The command line that starts the program."""
         return f"python -m {'train.' if self.is_ours else ''}{self.address}"
-
-    @property
-    def _module_of_training(self) -> str:
-        return getattr(self.training, "__module__", "")
 
     def preset_of(self, source: str | Path, name: str) -> Any:
         """The preset that `source` (a run, a policy) names. Raises UsageError if it is unknown."""

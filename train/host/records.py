@@ -19,7 +19,7 @@ import numpy as np
 import yaml
 
 from train.host.config import plain
-from train.host.errors import UsageError, naming
+from train.host.errors import UsageError, in_one_line, naming
 
 CHECKPOINTS = "checkpoints"
 
@@ -73,7 +73,7 @@ def read_config(directory: str | Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text())
         return {key: content[key] for key in ("name", "preset", "config")}
     except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
-        reason = " ".join(str(error).split())
+        reason = in_one_line(error)
         raise UsageError(f"{path} is not the configuration of a run ({reason}): {advice}") from None
 
 

@@ -96,8 +96,10 @@ def train_program(
     `training` is `program.training(config)`, if that has been made already. Raises ValueError for
     what does not fit together, and what `run` raises.
     """
-    checks.config(config)
-    result = run(training or program.training(config), config, program.address, preset)
+    if training is None:
+        checks.config(config)
+        training = program.training(config)
+    result = run(training, config, program.address, preset)
     settings: Config = config.run
     agents = agents_of(result.state.agent, settings.num_seeds)
     finished = Run(result.directory, program, config, result.updates, agents, result.state)

@@ -10,7 +10,7 @@ import jax
 from jaxrl import checkpoint
 from train.host import compiled, records
 from train.host.config import rebuild
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 from train.host.program import Program, Run, find
 from train.host.scores import agents_of
 
@@ -27,7 +27,7 @@ def load(directory: str | Path) -> Run:
         like = jax.eval_shape(compiled.init_all(training.init, seeds), seeds)
         state, _, updates = checkpoint.restore(directory / records.CHECKPOINTS, like)
     except (ValueError, checkpoint.CheckpointError) as error:
-        raise UsageError(" ".join(str(error).split())) from error
+        raise UsageError(in_one_line(error)) from error
     agents = agents_of(state.agent, config.run.num_seeds)
     return Run(directory, program, config, updates, agents, state)
 

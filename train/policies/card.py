@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from train.host import policy_files
-from train.host.config import plain
+from train.host.config import flag, plain
 from train.host.program import Program, Run
 from train.host.runs import with_evaluation
 
@@ -152,11 +152,10 @@ def flags(value: Any, default: Any, name: str = "") -> list[str]:
         return [x for key in value for x in flags(value[key], default[key], f"{prefix}{key}")]
     if value == default:
         return []
-    name = name.replace("_", "-")  # as `--help` spells it
     if isinstance(value, bool):
         *path, switch = name.split(".")
-        return ["--" + ".".join([*path, switch if value else f"no-{switch}"])]
-    return [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
+        return [flag(".".join([*path, switch if value else f"no-{switch}"]))]
+    return [flag(name), *map(str, value if isinstance(value, list) else [value])]
 
 
 def score(run: Run, found: dict[str, Any] | None) -> list[str]:

@@ -5,8 +5,7 @@ from typing import Any
 import jax
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
-from jaxrl.types import AgentState
-from train.host import policy_files
+from jaxrl.types import AgentState, below_params
 from train.host.program import Program
 from train.host.runs import with_evaluation
 from train.host.scores import GamesEvaluation
@@ -30,7 +29,7 @@ def read_outside_params(
     return [
         jax.tree_util.keystr(path, simple=True, separator=".")
         for (path, _), is_read in zip(leaves, used_inputs(jaxpr), strict=True)
-        if is_read and not policy_files.is_parameter(path)
+        if is_read and not below_params(path)
     ]
 
 

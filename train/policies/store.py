@@ -9,7 +9,7 @@ import jax
 
 from train.host import policy_files, runs
 from train.host.config import plain, rebuild
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 from train.host.program import Program, Run, find
 
 
@@ -23,7 +23,7 @@ def as_run(name: str | Path) -> Run:
         config = rebuild(default, completed(content["config"], plain(default)))
         agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
     except (ValueError, TypeError, UsageError) as error:
-        raise UsageError(f"{path} cannot be used: {' '.join(str(error).split())}") from error
+        raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
     arrays = policy_files.read_arrays(path, policy_files.parameters(agent))
     agents = [policy_files.with_parameters(agent, arrays)]
     return Run(Path("runs", f"policy-{path.stem}"), program, config, content["updates"], agents)

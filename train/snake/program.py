@@ -10,6 +10,7 @@ PROGRAM = Program(
     name="snake",
     presets=PRESETS,
     training=make_training,
+    module=__name__,
     summaries=SUMMARIES,
     idle=idle,
     pictures=pictures.draw,

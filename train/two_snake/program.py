@@ -81,6 +81,7 @@ PROGRAM = Program(
     name="two_snake",
     presets=PRESETS,
     training=make_training,
+    module=__name__,
     summaries=SUMMARIES,
     idle=idle,
     pictures=draw,

@@ -45,6 +45,7 @@ PROGRAM = Program(
     name="vector_field",
     presets=PRESETS,
     training=make_training,
+    module=__name__,
     summaries=SUMMARIES,
     idle=idle,
     pictures=draw,

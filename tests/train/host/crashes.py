@@ -1,9 +1,15 @@
-"""What a crash leaves of a run, made from one that came to its end."""
+"""What a crash leaves of a run, made from one that came to its end; and whether runs are equal."""
 
 import shutil
 from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jaxrl import checkpoint
+from train.host.metrics_file import read_metrics
 from train.host.records import CHECKPOINTS
 
 
@@ -21,3 +27,18 @@ def after_the_first_checkpoint(finished: Path, directory: Path) -> None:
         if str(last) in path.name:
             shutil.rmtree(path)
     assert checkpoint.steps(directory / CHECKPOINTS) == [first]
+
+
+def timeless_rows(directory: Path) -> list[dict[str, Any]]:
+    """The record but for the times."""
+    times = ("seconds", "steps_per_second")
+    return [{k: v for k, v in row.items() if k not in times} for row in read_metrics(directory)]
+
+
+def bits(state: Any) -> list[bytes]:
+    """The bytes of every leaf, typed keys included."""
+    raw = [
+        jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x
+        for x in jax.tree.leaves(state)
+    ]
+    return [np.asarray(x).tobytes() for x in raw]

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.train import tiny
-from train.host import command, metrics_file
+from tests.train.host.crashes import timeless_rows
+from train.host import command
 from train.host.errors import FAILED, REFUSED
 from train.host.records import CHECKPOINTS
 
@@ -21,12 +22,6 @@ LONGER = ("--run.total-steps=360", NO_GAMES)
 
 def start(*arguments: object) -> int:
     return command.main(tiny.PROGRAM, list(map(str, arguments)))
-
-
-def timeless(directory: Path) -> list[dict]:
-    times = ("seconds", "steps_per_second")
-    rows = metrics_file.read_metrics(directory)
-    return [{k: v for k, v in row.items() if k not in times} for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +37,7 @@ def longer(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("longer") / "run"
     shutil.copytree(finished, directory)
     assert start("--resume", directory, *LONGER) == 0
-    assert len(timeless(directory)) == 12
+    assert len(timeless_rows(directory)) == 12
     return directory
 
 
@@ -66,8 +61,8 @@ def test_rows_that_are_damaged_or_missing_are_named_and_the_others_kept(
     with caplog.at_level(logging.WARNING):
         assert start("--resume", damaged, *LONGER) == 0
     assert "row 2, rows 5 to 7 damaged or missing; the other rows are used" in caplog.text
-    lost = (1, 4, 5, 6)
-    assert timeless(damaged) == [x for i, x in enumerate(timeless(longer)) if i not in lost]
+    lost, expected = (1, 4, 5, 6), timeless_rows(longer)
+    assert timeless_rows(damaged) == [x for i, x in enumerate(expected) if i not in lost]
 
 
 def test_a_record_that_was_deleted_is_missed(
@@ -77,7 +72,7 @@ def test_a_record_that_was_deleted_is_missed(
     with caplog.at_level(logging.WARNING):
         assert start("--resume", damaged, *LONGER) == 0
     assert "rows 1 to 10 damaged or missing" in caplog.text
-    assert timeless(damaged) == timeless(longer)[10:]
+    assert timeless_rows(damaged) == timeless_rows(longer)[10:]
 
 
 def test_deleted_checkpoints_are_pointed_out_before_anything_starts_over(
@@ -98,7 +93,7 @@ def test_a_run_that_had_no_checkpoint_yet_starts_over(damaged: Path, finished: P
     shutil.rmtree(damaged / CHECKPOINTS)
     (damaged / "metrics.jsonl").write_bytes(b"".join(lines_of(damaged)[:2]))
     assert start("--resume", damaged, NO_GAMES) == 0
-    assert timeless(damaged) == timeless(finished)
+    assert timeless_rows(damaged) == timeless_rows(finished)
 
 
 @pytest.mark.parametrize("path", ["file/run", "file"])
@@ -144,4 +139,4 @@ def test_a_disk_that_is_full(size: int, every: int, file: str, finished: Path, t
     assert f"{directory}/{file}" in done.stderr
     assert f"--resume {directory}" in done.stderr
     assert start("--resume", directory, NO_GAMES) == 0
-    assert timeless(directory) == timeless(finished)
+    assert timeless_rows(directory) == timeless_rows(finished)

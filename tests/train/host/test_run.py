@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -23,6 +22,7 @@ from jaxrl import checkpoint
 from jaxrl.evaluate import evaluate
 from jaxrl.loop import Metrics, TrainState
 from tests.train import tiny
+from tests.train.host.crashes import bits, timeless_rows
 from train.host import compiled, metrics_file
 from train.host.command import main, parse
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, NonFiniteError, UsageError
@@ -30,7 +30,6 @@ from train.host.run import Result, run
 
 ROOT = Path(__file__).resolve().parents[3]
 UPDATES = 20
-TIMES = ("seconds", "steps_per_second")
 
 
 def configure(
@@ -53,20 +52,6 @@ PATHS = ("directory", "resume")
 
 def train(config: tiny.Config) -> Result:
     return run(tiny.make_training(config), config, tiny.PROGRAM.address, "slow")
-
-
-def bits(state: Any) -> list[bytes]:
-    raw = [
-        jax.random.key_data(x) if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) else x
-        for x in jax.tree.leaves(state)
-    ]
-    return [np.asarray(x).tobytes() for x in raw]
-
-
-def timeless_rows(directory: Path) -> list[dict[str, Any]]:
-    """The record but for the times."""
-    rows = metrics_file.read_metrics(directory)
-    return [{k: v for k, v in row.items() if k not in TIMES} for row in rows]
 
 
 def start(*arguments: str | int | Path) -> subprocess.Popen[str]:

@@ -101,7 +101,10 @@ def test_a_program_is_found_by_the_module_of_its_training(folder: Path):
     assert json.loads((folder / "explores" / "eval.json").read_text())["score"] == "right"
 
 
-def test_a_policy_that_explores_by_other_state_is_only_played_greedily(folder: Path, capsys):
+def test_a_policy_that_explores_by_other_state_is_only_played_greedily(
+    folder: Path, capsys, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(folder)  # its score is written into runs/ there
     path = str(folder / "p")
     assert export.main(["export", str(folder / "explores"), path]) == 0
     assert evaluate.main(["--policy", path, "--games=3"]) == 0
