@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl import linalg
+from jaxrl.due import when
 from jaxrl.linalg import matmul
 
 Emission = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
@@ -74,8 +75,8 @@ def correct(belief: Belief, obs: jax.Array, emission: Emission) -> Belief:
     information, score = _channels(belief, obs, emission)
     covariance = _reduced(belief.covariance, information)
     certain = jnp.trace(belief.covariance) * jnp.trace(information) > CERTAIN
-    exact = _moved(belief.covariance, information, score)
-    move = jnp.where(certain, exact, matmul(covariance, score))
+    operands = (belief.covariance, information, score)
+    move = when(certain, lambda x: _moved(*x), operands, matmul(covariance, score))
     return Belief(belief.mean + move, covariance)
 
 
