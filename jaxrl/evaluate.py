@@ -49,58 +49,69 @@ def evaluate(
     Stops when all are complete, or after `max_steps` steps of every environment. To score without
     exploration, make the agent with `greedy=True`.
     """
-    playing = begin(env, env_params, agent, key, num_envs)
+    sizes = num_envs, games_per_env, 0
+    return watch(env, env_params, agent, agent_state, key, *sizes, Watch(0, 0, max_steps))[0]
 
-    def step(playing: Playing) -> tuple[Playing, Episodes]:
-        playing, (ended, _) = play(env, env_params, agent, agent_state, playing)
-        return playing, ended
 
-    def step_and_record(carry: tuple[Playing, Episodes]) -> tuple[Playing, Episodes]:
-        playing, episodes = carry
-        after, ended = step(playing)
-        done = ended.complete
-        episodes = record(episodes, ended, playing.played)
-        return after._replace(played=playing.played + done), episodes
+class Watch(NamedTuple):
+    """What to see of the games; may be traced, so that one compilation serves all."""
 
-    def is_running(carry: tuple[Playing, Episodes]) -> jax.Array:
-        playing, _ = carry
-        return jnp.any(playing.played < games_per_env) & (playing.step < max_steps)
-
-    blank = jax.tree.map(
-        lambda x: jnp.zeros((num_envs, games_per_env), x.dtype), jax.eval_shape(step, playing)[1]
-    )
-    return jax.lax.while_loop(is_running, step_and_record, (playing, blank))[1]
+    which: int | jax.Array  # the environment that is watched
+    first: int | jax.Array  # the step, counted from the start, from which on it is
+    until: int | jax.Array  # the step at which all games stop
 
 
 class Trajectory(NamedTuple):
-    """States and actions of one environment, S steps from the start of its first episode."""
+    """States and actions of one environment, S steps side by side with the other environments."""
 
     state: PyTree  # [S, ...] before each action
     action: PyTree  # [S, ...]
 
 
-def trajectory(
+def watch(
     env: Environment,
     env_params: PyTree,
     agent: Agent,
     agent_state: PyTree,
     key: jax.Array,
     num_envs: int,
-    which: jax.Array | int,
+    games_per_env: int,
     num_steps: int,
-) -> Trajectory:
-    """The first steps of environment `which` in the evaluation with the same arguments.
+    seen: Watch,
+) -> tuple[Episodes, Trajectory]:
+    """`evaluate`, and `num_steps` steps of one environment; jittable.
 
-    `num_envs` must be that of the evaluation, since random numbers depend on it.
+    The games depend on `num_envs` and `key` alone: whoever plays them again with another `seen`
+    watches another of the same games.
     """
+    playing = begin(env, env_params, agent, key, num_envs)
 
-    def step(playing: Playing, _) -> tuple[Playing, Trajectory]:
-        after, (_, action) = play(env, env_params, agent, agent_state, playing)
-        of_one = lambda tree: jax.tree.map(lambda x: x[which], tree)
-        return after, Trajectory(of_one(playing.world.env), of_one(action))
+    def step(playing: Playing) -> tuple[Playing, tuple[Episodes, Trajectory]]:
+        after, (ended, action) = play(env, env_params, agent, agent_state, playing)
+        of_one = lambda tree: jax.tree.map(lambda x: x[seen.which], tree)
+        return after, (ended, Trajectory(of_one(playing.world.env), of_one(action)))
 
-    start = begin(env, env_params, agent, key, num_envs)
-    return jax.lax.scan(step, start, length=num_steps)[1]
+    def step_and_record(carry: tuple) -> tuple:
+        playing, episodes, trajectory = carry
+        after, (ended, now) = step(playing)
+        episodes = record(episodes, ended, playing.played)
+        row = playing.step - seen.first
+        row = jnp.where(row < 0, num_steps, row)  # dropped, as all rows behind the last
+        put = lambda rows, x: rows.at[row].set(x, mode="drop") if num_steps else rows
+        trajectory = jax.tree.map(put, trajectory, now)
+        return after._replace(played=playing.played + ended.complete), episodes, trajectory
+
+    def is_running(carry: tuple) -> jax.Array:
+        playing, *_ = carry
+        return jnp.any(playing.played < games_per_env) & (playing.step < seen.until)
+
+    ended, now = jax.eval_shape(step, playing)[1]
+    blank = lambda shape, tree: jax.tree.map(lambda x: jnp.zeros(shape(x), x.dtype), tree)
+    episodes = blank(lambda x: (num_envs, games_per_env), ended)
+    trajectory = blank(lambda x: (num_steps, *x.shape), now)
+    start = (playing, episodes, trajectory)
+    _, episodes, trajectory = jax.lax.while_loop(is_running, step_and_record, start)
+    return episodes, trajectory
 
 
 def begin(

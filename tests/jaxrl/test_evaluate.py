@@ -52,6 +52,34 @@ def test_episodes_equal_those_of_a_plain_loop():
     assert np.all(np.asarray(played.terminated))
 
 
+def test_a_watched_game_is_one_of_those_evaluated():
+    """Its actions, replayed by hand, end it when the evaluation says; pieces join without a gap."""
+    env, params = gymnax.make("CartPole-v1")
+    sizes = {"num_envs": 3, "games_per_env": 1}
+    agent, key = random_agent(2), jax.random.key(5)
+    played = evaluate.evaluate(
+        env, params, agent, (), jax.random.clone(key), max_steps=500, **sizes
+    )
+
+    @jax.jit
+    def watch(key, seen):
+        return evaluate.watch(env, params, agent, (), key, num_steps=4, seen=seen, **sizes)
+
+    for which in range(3):
+        length = int(played.length[which, 0])
+        pieces = [
+            jax.device_get(watch(jax.random.clone(key), evaluate.Watch(which, first, 500))[1])
+            for first in range(0, length, 4)
+        ]
+        game = jax.tree.map(lambda *x, end=length: np.concatenate(x)[:end], *pieces)
+        state = jax.tree.map(lambda x: x[0], game.state)
+        for t in range(length):
+            at = jax.tree.map(lambda x, t=t: x[t], game.state)
+            jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5), state, at)
+            _, state, _, over, _ = env.step_env(key, state, game.action[t], params)
+            assert bool(over) == (t == length - 1)
+
+
 def test_unfinished_games_are_marked():
     played = evaluate.evaluate(
         toy.TruncatedStream(length=4), (), random_agent(2), (), jax.random.key(0), 2, 3, max_steps=9

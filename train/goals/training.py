@@ -24,6 +24,8 @@ from train.host import scores as host_scores
 from train.host.errors import UsageError
 from train.host.program import Run
 
+MOST_STATES = 5_000
+"""Of a maze; a table of distances has the square of it."""
 SCORE = "area"
 """Area under the success curve of the arm `SCORED`: its mean over the checkpoints."""
 SCORED = "learned distance"
@@ -102,6 +104,11 @@ def make_experiment(config: Config) -> Experiment:
     """Goals, and the potentials and options that every arm is given."""
     run = load(config.learned)
     problem = make_problem(run.config)
+    if (count := problem.layout.num_states) > MOST_STATES:
+        raise UsageError(
+            f"the maze of {config.learned} has {count:,} states; expected at most {MOST_STATES:,}, "
+            "as the distances between all pairs are computed: train on a smaller maze"
+        )
     params, ways = problem.params, tasks.ways(problem.params)
     sizes = plan(config, ways)
     goals = tasks.draw_goals(params, config.goals, config.run.seed, sizes)

@@ -88,7 +88,15 @@ def parse(program: Program, arguments: Sequence[str]) -> tuple[Any, str]:
         preset = saved["preset"]
         default = rebuild(presets[preset], saved["config"])
     usage = f"{program.command} [{' | '.join(presets)}]"
-    config = parse_flags(usage, default, arguments, described(program))
+    try:
+        config = parse_flags(usage, default, arguments, described(program))
+    except UsageError as error:
+        late = next((x for x in arguments if x in presets and f"options: {x};" in str(error)), None)
+        if chosen is None and late is not None:
+            raise UsageError(
+                f"the preset goes before the flags: {program.command} {late} --..."
+            ) from None
+        raise
     refuse_idle(program, config, presets[preset])
     return config, preset
 

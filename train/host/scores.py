@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,13 +14,19 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from jaxrl import evaluate
-from jaxrl.evaluate import Episodes
+from jaxrl.evaluate import Episodes, Trajectory, Watch
 from jaxrl.types import Agent, AgentState, Environment, PyTree, RunState
 from train.host.compiled import keys_of
 from train.host.errors import UsageError
 from train.host.progress import busy
 from train.host.records import finite_or_null, write_whole
 from train.host.settings import Config, Evaluation, Training
+
+ROWS, BYTES = 4_096, 2**24
+"""A game is watched in pieces of at most so many steps, and bytes."""
+
+
+Watcher = Callable[[AgentState, jax.Array, Watch], tuple[Episodes, Trajectory]]
 
 
 class Played(NamedTuple):
@@ -28,6 +35,9 @@ class Played(NamedTuple):
     episodes: list[Episodes]  # NumPy arrays [N, G], for each agent
     compile_seconds: float
     seconds: float
+    replay: Callable[[AgentState, jax.Array, int, int], Trajectory] | None = None
+    """`(agent_state, key, which, num_steps) -> trajectory`: plays the games with `key` again and
+    returns the first steps of one environment, NumPy `[num_steps, ...]`; None: not watched."""
 
 
 def evaluate_run(training: Training, settings: Config, state: RunState) -> Evaluation:
@@ -79,6 +89,8 @@ class GamesEvaluation:
 
     episodes_of: Callable[[AgentState, jax.Array], Episodes]
     """`(agent_state, key) -> episodes`, a pure function."""
+    watch: Watcher | None = None
+    """The same games, one of them watched; None: they cannot be watched."""
     score: str = "return"
     """"return", "length" or a name in the environment's outcome. `Training` puts its own here."""
     limit: Any = None
@@ -90,7 +102,7 @@ class GamesEvaluation:
         self, agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
     ) -> Evaluation:
         doing = [f"playing games to the end{self.place}, seed {x}" for x in seeds]
-        played = play(self.episodes_of, agents, keys, doing)
+        played = play(self.episodes_of, agents, keys, doing, self.watch, self.limit)
         content = summarised(seeds, played, self.score)
         return Evaluation(content, evaluation_table(content, self.limit), played)
 
@@ -120,7 +132,19 @@ def of_player(
     def episodes_of(agent_state: AgentState, key: jax.Array) -> Episodes:
         return evaluate.evaluate(env, env_params, player, agent_state, key, games_each, 1, longest)
 
-    return GamesEvaluation(episodes_of, limit=longest, place=place)
+    def watch(agent_state: AgentState, key: jax.Array, seen: Watch) -> tuple[Episodes, Trajectory]:
+        rows = watched_rows(env, env_params, longest)
+        sizes = games_each, 1, rows
+        return evaluate.watch(env, env_params, player, agent_state, key, *sizes, seen)
+
+    return GamesEvaluation(episodes_of, watch, limit=longest, place=place)
+
+
+def watched_rows(env: Environment, env_params: PyTree, limit: int) -> int:
+    """Steps of a game that are kept at a time."""
+    _, state = jax.eval_shape(env.reset, jax.random.key(0), env_params)
+    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
+    return max(1, min(int(limit), ROWS, BYTES // max(size, 1)))
 
 
 def games(episodes_of: Callable[[AgentState, jax.Array], Episodes]) -> GamesEvaluation:
@@ -133,16 +157,45 @@ def play(
     agents: list[AgentState],
     keys: list[jax.Array],
     doing: list[str],
+    watch: Watcher | None = None,
+    limit: Any = None,
 ) -> Played:
-    """Compiles `episodes_of` once and plays its games with each agent; `doing` is the progress."""
+    """Compiles `episodes_of` once and plays its games with each agent; `doing` is the progress.
+
+    With `watch`, which plays the same games, that is what is compiled; `limit` is then their
+    longest.
+    """
+    function, whole = (episodes_of, ()) if watch is None else (watch, (Watch(0, 0, int(limit)),))
     started = time.perf_counter()
     with busy("compiling the games"):
-        compiled = jax.jit(episodes_of).lower(agents[0], keys[0]).compile()
+        compiled = jax.jit(function).lower(agents[0], keys[0], *whole).compile()
     ready, episodes = time.perf_counter(), []
     for agent, key, text in zip(agents, keys, doing, strict=True):
         with busy(text):
-            episodes.append(jax.device_get(compiled(agent, key)))
-    return Played(episodes, ready - started, time.perf_counter() - ready)
+            found = jax.device_get(compiled(agent, key, *whole))
+        episodes.append(found if watch is None else found[0])
+    replay = None if watch is None else partial(watched, compiled)
+    return Played(episodes, ready - started, time.perf_counter() - ready, replay)
+
+
+def watched(
+    play: Callable[..., tuple[Episodes, Trajectory]],
+    agent_state: Any,
+    key: jax.Array,
+    which: int,
+    num_steps: int,
+) -> Trajectory:
+    """The first steps of one environment, NumPy `[num_steps, ...]`, from as many replays as needed.
+
+    `play(agent_state, key, watch)` is compiled and returns the same number of steps each time.
+    """
+    pieces, done = [], 0
+    while done < num_steps:
+        _, piece = jax.device_get(play(agent_state, key, Watch(which, done, num_steps)))
+        rows = min(len(jax.tree.leaves(piece)[0]), num_steps - done)
+        pieces.append(jax.tree.map(lambda x, rows=rows: x[:rows], piece))
+        done += rows
+    return jax.tree.map(lambda *x: np.concatenate(x), *pieces)
 
 
 def write_evaluation(directory: Path, evaluation: Evaluation, **extra: Any) -> None:

@@ -9,15 +9,15 @@ import numpy as np
 from envs.snake import drawing
 from envs.snake.bitboard import Board
 from envs.snake.rules import State
-from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
 from train.host import pictures, runs
 from train.host.program import Run
 from train.host.progress import busy
+from train.host.scores import Played
 from train.host.settings import Evaluation
-from train.snake.config import AnyConfig
-from train.snake.training import SCORE, make_player, make_training
+from train.snake.config import AnyConfig, make_env
+from train.snake.training import SCORE, make_training
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
@@ -31,8 +31,9 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     if evaluation is None:
         alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
         evaluation = make_training(config).evaluate(*alone)
-    episodes = evaluation.detail.episodes[0]
-    return [curve, draw_film(run.directory, config, run.agents[0], key, episodes)]
+    played = evaluation.detail
+    film = draw_film(run.directory, config, run.agents[0], key, played, played.episodes[0])
+    return [curve, film]
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path, str]:
@@ -44,7 +45,7 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path, s
     alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
     played = make_training(config).evaluate(*alone)
     episodes = short_games_first(played.detail.episodes[0])
-    path = draw_film(directory, config, run.agents[0], key, episodes)
+    path = draw_film(directory, config, run.agents[0], key, played.detail, episodes)
     food, won = (played.content["seeds"][0][name] for name in ("score", "won"))
     most = config.env.rows * config.env.cols - 3
     line = f"{games:,} games: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
@@ -63,13 +64,17 @@ def draw_film(
     config: AnyConfig,
     agent_state: AgentState,
     key: jax.Array,
+    played: Played,
     episodes: Episodes,
 ) -> Path:
-    """Writes `best_game.gif`: the game with the most food among `episodes`, played with `key`."""
+    """Writes `best_game.gif`: the game with the highest score among `episodes`.
+
+    They are those that `played` played with `key`, their scores perhaps with ties broken.
+    """
     path = directory / "best_game.gif"
     board = Board(config.env.rows, config.env.cols)
     with busy("filming the best game"):
-        film = best_game(config, agent_state, key, episodes)
+        film = best_game(config, agent_state, key, played, episodes)
         drawing.film(board, film.states, path, ending=film.ending)
     return path
 
@@ -82,21 +87,16 @@ class Film(NamedTuple):
 
 
 def best_game(
-    config: AnyConfig, agent_state: AgentState, key: jax.Array, episodes: Episodes
+    config: AnyConfig, agent_state: AgentState, key: jax.Array, played: Played, episodes: Episodes
 ) -> Film:
-    """The game with the most food among `episodes [N, 1]`, replayed to record its states.
-
-    `key` must be the one that `make_training(config).evaluate` played them with.
-    """
-    env, params, agent = make_player(config)
+    """The game with the highest score among `episodes [N, 1]`, played again to see its states."""
     best = int(np.argmax(episodes.outcome["score"][:, 0]))
-    num_envs, num_steps = len(episodes.length), int(episodes.length[best, 0])
-    game = jax.jit(evaluate.trajectory, static_argnums=(0, 2, 5, 7))(
-        env, params, agent, agent_state, key, num_envs, best, num_steps
-    )
-    last_state = jax.tree.map(lambda x: x[-1], game.state)
-    chance, _ = env.chances(jax.random.key(0))
-    final, *_ = jax.jit(env.transition)(chance, last_state, game.action[-1], params)
+    assert played.replay is not None  # games of `scores.of_player` can be watched
+    game = played.replay(agent_state, key, best, int(episodes.length[best, 0]))
+    env, params = make_env(config.env, training=False)
+    chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
+    last_state, last_action = jax.tree.map(lambda x: x[-1], game)
+    final, *_ = jax.jit(env.transition)(chance, last_state, last_action, params)
     states = jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
     return Film(states, ending_of(jax.tree.map(lambda x: x[best, 0], episodes)))
 

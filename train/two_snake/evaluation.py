@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,17 +15,24 @@ from jaxrl.types import PyTree
 from train.host import scores, settings
 from train.two_snake import tournament as arena
 from train.two_snake.config import Config
-from train.two_snake.tournament import SIDES, Games, Sides, matches
+from train.two_snake.tournament import SIDES, Games, Play, Sides, matches
 
 SCORE = "won"
 """Share of games won; in a tournament, of those against the `greedy` script."""
 ITSELF = "itself"
 
 
+class Played(NamedTuple):
+    """The games of each seed, and what plays them again to be watched."""
+
+    games: list[Games]
+    play: Play
+
+
 def tournament(
     config: Config, learned: Sequence[PyTree], seeds: Sequence[int], keys: Sequence[jax.Array]
 ) -> settings.Evaluation:
-    """Summaries of the games of each seed's network; `detail` is a list of `Games`."""
+    """Summaries of the games of each seed's network; `detail` is `Played`."""
     started = time.perf_counter()
     play = arena.compile_games(config, learned[0])
     ready = time.perf_counter()
@@ -40,7 +47,7 @@ def tournament(
             {"seed": seed, **summarised(games)} for seed, games in zip(seeds, played, strict=True)
         ],
     }
-    return settings.Evaluation(content, table(content), played)
+    return settings.Evaluation(content, table(content), Played(played, play))
 
 
 def summarised(games: Games) -> dict[str, Any]:

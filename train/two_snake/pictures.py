@@ -1,6 +1,5 @@
 """The learning curve of a run of `train.two_snake`, and films of its games."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,15 @@ from matplotlib.axes import Axes
 
 from envs.snake.bitboard import Board
 from envs.two_snake import drawing
-from envs.two_snake.env import RIVAL, Params
+from envs.two_snake.env import RIVAL
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import State
-from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
 from train.host import metrics_file, pictures, scores
 from train.two_snake import tournament
 from train.two_snake.config import Config
-from train.two_snake.tournament import SIDES, Games, Sides
+from train.two_snake.tournament import SIDES, Games, Play, Sides
 
 FEW = 0.01
 """Opponents met in at most this share of the games of a chunk are left out of its curve."""
@@ -102,54 +100,41 @@ def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
 
 
 def films(
-    directory: Path, config: Config, learned: PyTree, key: jax.Array, games: Games
+    directory: Path, config: Config, learned: PyTree, key: jax.Array, games: Games, play: Play
 ) -> list[Path]:
     """Writes `against_NAME.gif`: the first game won from the left side, or else the first game.
 
-    `games` and `key` are those of `tournament.matches`.
+    `games` and `key` are those of `tournament.matches`; `play` plays them again.
     """
-    found = {name: jax.tree.map(lambda x: x[0], games[name]) for name in FILMED}  # [N / 2]
-    which = {name: int(np.argmax(played.outcome["won"])) for name, played in found.items()}
-    lengths = {name: int(played.length[which[name]]) for name, played in found.items()}
-    play_again = replay(config, learned, max(lengths.values()))
     board, paths = Board(config.env.rows, config.env.cols), []
     for name in FILMED:
+        found = jax.tree.map(lambda x: x[0], games[name])  # [N / 2]
+        which = int(np.argmax(found.outcome["won"]))
         path = directory / f"against_{name}.gif"
-        states = play_again(name, key, which[name], lengths[name])
-        drawing.film(board, states, path, ending_of(found[name], which[name]))
+        states = replay(config, learned, key, name, which, int(found.length[which]), play)
+        drawing.film(board, states, path, ending_of(found, which))
         paths.append(path)
     return paths
 
 
 def replay(
-    config: Config, learned: PyTree, longest: int
-) -> Callable[[str, jax.Array, int, int], State]:
-    """`(opponent, key, which, length) -> states`, NumPy `[length + 1, ...]`, of one game.
-
-    It is a game of the tournament from the left side, of up to `longest` steps.
-    """
-    env, agent = tournament.make_env(config), tournament.make_agent(config)
-    sides, num_envs = Sides(learned, learned), tournament.games_a_side(config)
-
-    @jax.jit
-    def trajectory(params: Params, key: jax.Array, which: int) -> evaluate.Trajectory:
-        return evaluate.trajectory(env, params, agent, sides, key, num_envs, which, longest)
-
-    @jax.jit
-    def move(params: Params, state: State, action: jax.Array) -> State:
-        chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
-        return env.transition(chance, state, action, params)[0]
-
-    def positions(opponent: str, key: jax.Array, which: int, length: int) -> State:
-        params = tournament.params_of(config, opponent, SIDES[0])
-        key = tournament.keys_of(key, opponent)[0]
-        game = jax.device_get(trajectory(params, key, which))
-        final = move(params, *jax.tree.map(lambda x: x[length - 1], game))
-        return jax.tree.map(
-            lambda x, y: np.append(x[:length], np.asarray(y)[None], 0), game.state, final
-        )
-
-    return positions
+    config: Config,
+    learned: PyTree,
+    key: jax.Array,
+    opponent: str,
+    which: int,
+    length: int,
+    play: Play,
+) -> State:
+    """The positions of a game of the tournament from the left side, NumPy `[length + 1, ...]`."""
+    params = tournament.params_of(config, opponent, SIDES[0])
+    match = params, Sides(learned, learned)
+    game = scores.watched(play, match, tournament.keys_of(key, opponent)[0], which, length)
+    env = tournament.make_env(config)
+    chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
+    last_state, last_action = jax.tree.map(lambda x: x[-1], game)
+    final, *_ = jax.jit(env.transition)(chance, last_state, last_action, params)
+    return jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
 
 
 def ending_of(found: Episodes, which: int) -> str:

@@ -49,32 +49,33 @@ def evaluate(run: Run, options: Options) -> RenderableType:
     return found.table
 
 
-def draw(run: Run, games: int, key: jax.Array, played: Evaluation | None = None) -> list[Path]:
-    """The curve of a run, and films chosen from `games` played with `key` against each script."""
+def draw(run: Run, count: int, key: jax.Array, played: Evaluation | None = None) -> list[Path]:
+    """The curve of a run, and films chosen from `count` games with `key` against each script."""
     curve = pictures.draw_curve(run.directory, run.config)
-    if not games:
+    if not count:
         return [curve]
-    config = runs.with_evaluation(run.config, evaluation_games=games)
+    config = runs.with_evaluation(run.config, evaluation_games=count)
     learned = parameters(run.agents[0])
-    against_scripts = played.detail[0] if played else games_of(config, learned, key)
-    return [curve, *pictures.films(run.directory, config, learned, key, against_scripts)]
+    games, play = played.detail if played else games_of(config, learned, key)
+    return [curve, *pictures.films(run.directory, config, learned, key, games[0], play)]
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
     """Films of games against scripts, and a line with the share won against each."""
     changes = {"evaluation_games": games, "evaluation_greedy": True}
     config, learned = runs.with_evaluation(run.config, **changes), parameters(run.agents[0])
-    played = games_of(config, learned, key)
-    paths = pictures.films(directory, config, learned, key, played)
+    (played,), play = games_of(config, learned, key)
+    paths = pictures.films(directory, config, learned, key, played, play)
     won = (f"{played[name].outcome['won'].mean():.1%} against {name}" for name in played)
     return [*paths, f"{games:,} games: won {' and '.join(won)}"]
 
 
-def games_of(config: Config, learned: dict, key: jax.Array) -> tournament.Games:
+def games_of(config: Config, learned: dict, key: jax.Array) -> evaluation.Played:
     """The games against the scripts that are filmed."""
     play = tournament.compile_games(config, learned)
     sides = tournament.Sides(learned, learned)
-    return tournament.matches(config, play, sides, key, pictures.FILMED)
+    games = tournament.matches(config, play, sides, key, pictures.FILMED)
+    return evaluation.Played([games], play)
 
 
 PROGRAM = Program(

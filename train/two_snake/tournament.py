@@ -17,8 +17,9 @@ from envs.two_snake.env import RIVAL, Params, TwoSnake
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import LEARNER, OTHER
 from jaxrl import evaluate
-from jaxrl.evaluate import Episodes
+from jaxrl.evaluate import Episodes, Trajectory, Watch
 from jaxrl.types import Agent, PyTree
+from train.host import scores
 from train.two_snake.config import Config, make_network
 
 PLAYERS = (*OPPONENTS, RIVAL)
@@ -57,19 +58,32 @@ class Arena(TwoSnake):
         return after, reward, is_over, info
 
 
-Play = Callable[[Params, Sides, jax.Array], Episodes]
+Play = Callable[[tuple[Params, Sides], jax.Array, Watch], tuple[Episodes, Trajectory]]
 
 
 def compile_games(config: Config, learned: PyTree) -> Play:
-    """`(params, Sides, key) -> Episodes [N / 2, 1]`, compiled for all opponents at once."""
+    """`((params, Sides), key, watch) -> (Episodes [N / 2, 1], Trajectory)`.
+
+    Compiled for all opponents at once, and for watching one game.
+    """
     env, agent = make_env(config), make_agent(config)
-    count, limit = games_a_side(config), config.env.max_steps_in_episode
+    match = params_of(config, PLAYERS[0], SIDES[0]), Sides(learned, learned)
+    sizes = (
+        games_a_side(config),
+        1,
+        scores.watched_rows(env, match[0], config.env.max_steps_in_episode),
+    )
 
-    def play(params: Params, sides: Sides, key: jax.Array) -> Episodes:
-        return evaluate.evaluate(env, params, agent, sides, key, count, 1, limit)
+    def play(match: tuple[Params, Sides], key: jax.Array, seen: Watch):
+        params, sides = match
+        return evaluate.watch(env, params, agent, sides, key, *sizes, seen)
 
-    example = params_of(config, PLAYERS[0], SIDES[0]), Sides(learned, learned), jax.random.key(0)
-    return jax.jit(play).lower(*example).compile()
+    return jax.jit(play).lower(match, jax.random.key(0), whole(config)).compile()
+
+
+def whole(config: Config) -> Watch:
+    """Complete games."""
+    return Watch(0, 0, config.env.max_steps_in_episode)
 
 
 def matches(
@@ -83,7 +97,7 @@ def matches(
     games = {}
     for name in opponents:
         halves = [
-            jax.device_get(play(params_of(config, name, side), sides, at))
+            jax.device_get(play((params_of(config, name, side), sides), at, whole(config))[0])
             for side, at in zip(SIDES, keys_of(key, name), strict=True)
         ]
         games[name] = jax.tree.map(lambda *x: np.stack(x)[..., 0], *halves)

@@ -18,7 +18,7 @@ from train.allo.config import PRESETS
 from train.allo.config import Config as Training
 from train.allo.training import make_training
 from train.goals import features as goal_features
-from train.goals import scores, tasks
+from train.goals import scores, tasks, training
 from train.goals.__main__ import with_run_named
 from train.goals.config import ARMS, Config, plan
 from train.goals.features import Representation
@@ -141,6 +141,12 @@ def test_other_runs_are_refused(tmp_path, capsys, monkeypatch):
         complaint = capsys.readouterr().err
         assert message in complaint
         assert complaint.count("\n") == 1
+
+
+def test_a_maze_of_too_many_states_is_refused(trained, capsys, monkeypatch):
+    monkeypatch.setattr(training, "MOST_STATES", 10)
+    assert goals(str(trained)) == 2
+    assert "expected at most 10, as the distances between all pairs" in capsys.readouterr().err
 
 
 def test_the_distance_that_is_asked_for_suits_the_maze():

@@ -35,6 +35,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
         ("--run.on_nonfinite hope", "invalid choice 'hope'"),
         ("fancy", "there is no preset fancy: choose one of plain, slow, endless"),
         ("plain slow", "Unrecognized options: slow"),
+        ("--run.seed 3 slow", "the preset goes before the flags: python -m "),
         (
             "--agent.learning_rate -1",
             "--agent.learning-rate is -1.0, expected a number at least",
