@@ -91,10 +91,13 @@ def loss(
     return jnp.mean(weighted), (q, size)
 
 
-def check_output(shape: tuple[int, ...], categorical: bool) -> None:
-    """Raises ValueError unless the output for one observation is `[A]`, or `[A, K]` of logits."""
+def check_output(shape: tuple[int, ...], categorical: bool, obs: PyTree) -> None:
+    """Raises ValueError unless the output for `obs` is `[A]`, or `[A, K]` of logits."""
     if len(shape) != 1 + categorical:
+        seen = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
+        expected = "[A, K] of a distribution" if categorical else "[A]"
         raise ValueError(
-            f"the network returns {list(shape)} for one observation, but dqn categorical is "
-            f"{categorical}: use it with atoms, [A, K], and only with them"
+            f"the network returns {list(shape)} for one observation of shape {seen}, expected "
+            f"{expected}: put Conv or Flatten below a network of vectors, and give it atoms only "
+            "where the agent is categorical"
         )

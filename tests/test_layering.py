@@ -34,7 +34,9 @@ LAYERS = {
     "jaxrl.dynamics": 2,
     "jaxrl.networks": 3,
     "jaxrl.q_losses": 3,
+    "jaxrl.policy_gradient": 3,
     "jaxrl.self_play": 4,
+    "jaxrl.normalisation": 4,
     "jaxrl.agents": 4,
 }
 FLOORS = {  # of `train`: host knows no program, programs know the host, commands know all
@@ -44,6 +46,7 @@ FLOORS = {  # of `train`: host knows no program, programs know the host, command
     "train.two_snake": 2,
     "train.allo": 2,
     "train.goals": 3,
+    "train.gymnax": 2,
     "train.durotaxis": 2,
     "train.vector_field": 2,
     "train.policies": 4,

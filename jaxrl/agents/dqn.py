@@ -6,7 +6,7 @@ switches of the network, which is given a key for "noise" while learning and exp
 step bootstraps from its true successor. Targets and losses: `jaxrl.q_losses`.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ import optax
 from flax import struct
 
 from jaxrl import action_values, checks, n_step_replay, prioritised, q_losses, replay, schedules
-from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Share, Span
+from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share, Span
 from jaxrl.n_step_replay import Batch
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
@@ -40,7 +40,10 @@ class Config:
     warmup: CountOrZero = 1_000
     """Transitions gathered before the first gradient update."""
     target_period: Count = 250
-    """Gradient updates between two copies of the parameters into the target network."""
+    """Gradient updates between two moves of the target network."""
+    target_step: Annotated[float, Range(above=0.0, most=1.0)] = 1.0
+    """How far each moves it towards the parameters: 1 copies them; small steps with a period of 1
+    make a soft target (Lillicrap et al. 2016)."""
     n_step: Count = struct.field(pytree_node=False, default=1)
     """Rewards summed before the target bootstraps."""
     double: bool = struct.field(pytree_node=False, default=True)
@@ -126,7 +129,7 @@ def make(network: Any, config: Config, greedy: bool = False, num_envs: int = 1) 
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
         output = jax.eval_shape(network.apply, params, obs)
-        q_losses.check_output(output.shape, config.categorical)
+        q_losses.check_output(output.shape, config.categorical, obs)
         # A copy: the same buffer twice in a state could not be donated.
         target_params = jax.tree.map(jnp.copy, params)
         nothing = jnp.zeros((), jnp.int32)
@@ -249,10 +252,17 @@ def gradient_step(
     updates = learner.updates + 1
     is_due = updates % config.target_period == 0
     target_params = jax.tree.map(
-        lambda new, old: jnp.where(is_due, new, old), params, learner.target_params
+        lambda new, old: jnp.where(is_due, moved(old, new, config.target_step), old),
+        params,
+        learner.target_params,
     )
     measured = {"loss": loss, "q": jnp.mean(q), "grad_norm": optax.tree.norm(grads)}
     return Learner(params, target_params, opt_state, updates), measured, error
+
+
+def moved(old: jax.Array, new: jax.Array, step: float | jax.Array) -> jax.Array:
+    """From `old` towards `new`; at a step of 1 exactly `new`."""
+    return jnp.where(step == 1.0, new, old + step * (new - old))
 
 
 def nothing_measured() -> Metrics:

@@ -18,8 +18,9 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import checks, minibatches, returns, schedules
+from jaxrl import checks, minibatches, policy_gradient, returns, schedules
 from jaxrl.checks import Count, NonNegative, Positive, Range, Share, Span
+from jaxrl.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
 from jaxrl.types import Agent, PyTree, Transition
 
 
@@ -30,8 +31,11 @@ class Config:
     learning_rate: Positive = 1e-3
     """Step size of Adam at the start."""
     anneal_updates: Span = float("inf")
-    """Updates over which learning rate and entropy weight fall linearly to zero, and the discount
-    moves from `discount` to `final_discount`; inf: never."""
+    """Updates over which the learning rate falls linearly to zero, and the discount moves from
+    `discount` to `final_discount`; inf: never."""
+    entropy_updates: Span | None = None
+    """Updates over which the entropy weight falls linearly to zero; inf: never; None: those of the
+    learning rate."""
     final_rate: NonNegative = 0.0
     """Lower bound of the annealed step size."""
     discount: Share = 0.99
@@ -43,6 +47,8 @@ class Config:
     """λ of the advantage estimates."""
     clip: Positive = 0.2
     """ε: how far the probability ratio may move before its gradient stops."""
+    value_clip: Positive | None = None
+    """How far a value may move before its gradient stops; None: any distance."""
     value_weight: NonNegative = 0.5
     """Weight of the critic's loss."""
     component_weights: tuple[float, ...] | None = None
@@ -59,6 +65,9 @@ class Config:
     """Passes over each rollout."""
     minibatches: Count = struct.field(pytree_node=False, default=8)
     """Gradient steps per pass; must divide the rollout's transitions."""
+    shuffle_group: Count = struct.field(pytree_node=False, default=1)
+    """Neighbouring environments that stay together when a rollout is shuffled: faster above 1,
+    where networks are small; must divide a minibatch."""
     standardise: bool = struct.field(pytree_node=False, default=True)
     """Give the advantages of each minibatch zero mean and unit variance."""
 
@@ -76,27 +85,19 @@ class Extras(NamedTuple):
     value: jax.Array  # [] V(obs), or [K] of each component of the reward
 
 
-class Batch(NamedTuple):
-    """A minibatch, `[B, ...]`."""
-
-    obs: PyTree
-    action: PyTree
-    log_prob: jax.Array
-    advantage: jax.Array
-    target: jax.Array  # [B] or [B, K]
-
-
 def make(network: Any, config: Config, greedy: bool = False) -> Agent:
     """A PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
-    Raises ValueError for out-of-range hyperparameters and, when traced, if `minibatches` does not
-    divide the rollout's transitions.
+    Raises ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide
+    the rollout's transitions, and in `init` for a network with the wrong output.
     """
     check_config(config)
     optimizer = make_optimizer(config)
 
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
+        policy, value = jax.eval_shape(network.apply, params, obs)
+        check_output(policy, value, obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
@@ -120,7 +121,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
         start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics())
         learned, metrics = minibatches.epochs(
-            minibatch, start, batch, key, config.epochs, config.minibatches
+            minibatch, start, batch, key, config.epochs, config.minibatches, config.shuffle_group
         )
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "stopped": learned.stopped.astype(jnp.float32),
@@ -136,24 +137,17 @@ def check_config(config: Config) -> None:
     checks.config(config)
 
 
-def make_optimizer(config: Config) -> optax.GradientTransformation:
-    """Adam with a step size of 1, on gradients whose global norm is at most `max_grad_norm`."""
-    return optax.chain(
-        optax.clip_by_global_norm(config.max_grad_norm),
-        optax.scale_by_adam(eps=config.adam_epsilon),
-    )
-
-
 def annealed(config: Config, updates: jax.Array) -> Config:
     """The hyperparameters after so many updates."""
     left = schedules.decay(updates, config.anneal_updates)
+    span = config.anneal_updates if config.entropy_updates is None else config.entropy_updates
     discount = config.discount
     if config.final_discount is not None:
         discount = 1.0 - (1.0 - discount) ** left * (1.0 - config.final_discount) ** (1.0 - left)
     return replace(
         config,
         learning_rate=jnp.maximum(left * config.learning_rate, config.final_rate),
-        entropy_weight=left * config.entropy_weight,
+        entropy_weight=schedules.decay(updates, span) * config.entropy_weight,
         discount=discount,
     )
 
@@ -162,39 +156,10 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
     """Advantages and critic targets of a rollout `[T, N]`, flattened to `[T * N]`."""
     value = rollout.extras.value
     next_value = returns.successor_values(lambda obs: network.apply(params, obs)[1], rollout, value)
-    reward = rollout.reward  # [T, N] or [T, N, K]
-    if reward.ndim > value.ndim:  # one value of all components
-        reward = jnp.sum(reward, axis=-1)
-    each = lambda ended: jnp.broadcast_to(
-        ended.reshape(ended.shape + (1,) * (reward.ndim - ended.ndim)), reward.shape
-    )
-    advantage = returns.gae(
-        reward,
-        value,
-        next_value,
-        each(rollout.terminated),
-        each(rollout.truncated),
-        config.discount,
-        config.gae_lambda,
-    )
-    target = advantage + value
-    if reward.ndim > rollout.terminated.ndim:
-        advantage = jnp.sum(advantage * weights_of(config, reward.shape[-1]), axis=-1)
-    batch = Batch(rollout.obs, rollout.action, rollout.extras.log_prob, advantage, target)
+    advantage, target = advantages(rollout, value, next_value, config)
+    log_prob = rollout.extras.log_prob
+    batch = Batch(rollout.obs, rollout.action, log_prob, value, advantage, target)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
-
-
-def weights_of(config: Config, num_components: int) -> jax.Array:
-    """`[1, 1, K]`. Raises ValueError, when traced, unless there is a weight for each component."""
-    weights = config.component_weights
-    if weights is None:
-        return jnp.ones((1, 1, num_components))
-    if len(weights) != num_components:
-        raise ValueError(
-            f"{len(weights)} component_weights for {num_components} components of the reward: "
-            "give one each, or none"
-        )
-    return jnp.stack([jnp.asarray(w, jnp.float32) for w in weights])[None, None, :]
 
 
 class Learning(NamedTuple):
@@ -217,49 +182,18 @@ def gradient_step(
     gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
     (_, metrics), gradient = gradient_of(network, learning.params, batch, config)
     metrics |= {"grad_norm": optax.tree.norm(gradient)}
-    direction, opt_state = optimizer.update(gradient, learning.opt_state, learning.params)
-    params = jax.tree.map(lambda p, d: p - config.learning_rate * d, learning.params, direction)
+    params, opt_state = descend(
+        optimizer, gradient, learning.params, learning.opt_state, config.learning_rate
+    )
     return Learning(params, opt_state, metrics["kl"] > config.target_kl, metrics), metrics
 
 
 def loss(
     network: Any, params: PyTree, batch: Batch, config: Config
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and its parts."""
+    """`policy_gradient.loss` of what the network makes of a minibatch."""
     policy, value = network.apply(params, batch.obs)
-    log_ratio = policy.log_prob(batch.action) - batch.log_prob
-    ratio = jnp.exp(log_ratio)
-    advantage = standardise(batch.advantage) if config.standardise else batch.advantage
-    objective = jnp.mean(clipped_objective(ratio, advantage, config.clip))
-    value_loss = jnp.mean(squared_error(value, batch.target, config))
-    entropy = jnp.mean(policy.entropy())
-    total = -objective + config.value_weight * value_loss - config.entropy_weight * entropy
-    return total, {
-        "policy_loss": -objective,
-        "value_loss": value_loss,
-        "entropy": entropy,
-        # low-variance and never negative (Schulman 2020, "Approximating KL divergence", k3)
-        "kl": jnp.mean(ratio - 1.0 - log_ratio),
-        "clip_fraction": jnp.mean((jnp.abs(ratio - 1.0) > config.clip).astype(jnp.float32)),
-    }
-
-
-def squared_error(value: jax.Array, target: jax.Array, config: Config) -> jax.Array:
-    """Half the squared error `[B]`; of K values `[B, K]` the weighted sum."""
-    error = optax.l2_loss(value, target)
-    if error.ndim == 1:
-        return error
-    return jnp.sum(error * weights_of(config, error.shape[-1])[0], axis=-1)
-
-
-def clipped_objective(ratio: jax.Array, advantage: jax.Array, clip: float | jax.Array) -> jax.Array:
-    """L^CLIP: min(ρ A, clip(ρ, 1 - ε, 1 + ε) A) (Schulman et al. 2017, eq. 7)."""
-    return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage)
-
-
-def standardise(advantage: jax.Array) -> jax.Array:
-    """Zero mean and unit variance over a minibatch."""
-    return (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
+    return policy_gradient.loss(policy, value, batch, config)
 
 
 def no_metrics() -> dict[str, jax.Array]:

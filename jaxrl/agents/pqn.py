@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, checks, minibatches, returns, schedules
+from jaxrl import action_values, checks, minibatches, q_losses, returns, schedules
 from jaxrl.checks import Count, Positive, Range, Share, Span
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
@@ -30,6 +30,8 @@ class Config:
     """γ, per environment step."""
     lambda_: Share = 0.9
     """λ of the returns: 0 bootstraps after one step, 1 at the end of the rollout."""
+    reward_scale: Positive = 1.0
+    """Factor of rewards while learning, so that values have about the size of 1."""
     max_grad_norm: Positive = 10.0
     """Global norm to which gradients are clipped."""
     epsilon_start: Share = 0.1
@@ -42,6 +44,9 @@ class Config:
     """Passes over each rollout."""
     minibatches: Count = struct.field(pytree_node=False, default=8)
     """Gradient steps per pass; must divide the rollout's transitions."""
+    shuffle_group: Count = struct.field(pytree_node=False, default=1)
+    """Neighbouring environments that stay together when a rollout is shuffled: faster above 1,
+    where networks are small; must divide a minibatch."""
 
 
 class State(NamedTuple):
@@ -78,6 +83,8 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
+        output = jax.eval_shape(network.apply, params, obs)
+        q_losses.check_output(output.shape, False, obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
@@ -100,7 +107,13 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
         start = (state.params, state.opt_state)
         (params, opt_state), metrics = minibatches.epochs(
-            gradient_step, start, batch, key, config.epochs, config.minibatches
+            gradient_step,
+            start,
+            batch,
+            key,
+            config.epochs,
+            config.minibatches,
+            config.shuffle_group,
         )
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "epsilon": epsilon_at(state.updates, config),
@@ -121,7 +134,7 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
     value_of = lambda obs: action_values.max_value(network.apply(params, obs))
     next_value = returns.successor_values(value_of, rollout, rollout.extras.value)
     target = returns.lambda_returns(
-        rollout.reward,
+        config.reward_scale * rollout.reward,
         next_value,
         rollout.terminated,
         rollout.truncated,

@@ -27,10 +27,17 @@ class Conv(nn.Module):
     """SAME pads with zeros so that stride 1 keeps the size of the board; VALID does not pad."""
     activation: Activation = "relu"
     """One of relu, tanh, elu, silu, gelu."""
+    layer_norm: bool = False
+    """Normalise over all channels and cells before each activation (Ba et al. 2016)."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         activate = activation_function(self.activation)
+        if jnp.ndim(x) < 3:
+            raise ValueError(
+                f"Conv observes [rows, cols, channels], not {list(jnp.shape(x))}: use MLP for "
+                "vectors, or add axes to the observation"
+            )
         x = jnp.asarray(x, jnp.float32)
         for channels in self.features:
             x = nn.Conv(
@@ -40,5 +47,6 @@ class Conv(nn.Module):
                 self.padding,
                 kernel_init=linalg.orthogonal_start(math.sqrt(2)),
             )(x)
+            x = nn.LayerNorm(reduction_axes=(-3, -2, -1))(x) if self.layer_norm else x
             x = activate(x)
         return x.reshape(*x.shape[:-3], -1)

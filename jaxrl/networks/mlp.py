@@ -48,7 +48,11 @@ class MLP(nn.Module):
 
 
 class ActorCritic(nn.Module):
-    """A policy over discrete actions and a value, on one torso."""
+    """A policy over discrete actions and a value, each on a torso of its own.
+
+    The critic has a torso like the actor's, but other weights: errors of values, which may be far
+    larger than those of the policy, then change nothing that the policy depends on.
+    """
 
     torso: nn.Module
     """`obs [...] -> [..., D]`, an `MLP` for instance."""
@@ -56,14 +60,18 @@ class ActorCritic(nn.Module):
     """A."""
     allowed: Callable[[jax.Array], jax.Array] | None = None
     """`obs [...] -> bool [..., A]`: the actions to choose from; None: all."""
+    shared: bool = False
+    """Whether actor and critic share the torso: about half the work, where values are small."""
 
     @nn.compact
     def __call__(self, obs: jax.Array) -> tuple[Categorical, jax.Array]:
         """`(policy with logits [..., A], value [...])`."""
-        x = self.torso(obs)
+        x = y = self.torso(obs)
+        if not self.shared:
+            y = self.torso.copy(name="critic")(obs)
         logits = dense(self.num_actions, 0.01, name="policy")(x)
         policy = Categorical(logits) if self.allowed is None else masked(logits, self.allowed(obs))
-        return policy, dense(1, 1.0, name="value")(x)[..., 0]
+        return policy, dense(1, 1.0, name="value")(y)[..., 0]
 
 
 class GaussianActorCritic(nn.Module):

@@ -22,13 +22,16 @@ from train.host.config import field_of, with_field
 from train.host.errors import RunError
 from train.host.program import Program, find
 
-PROGRAMS = ("snake", "two_snake", "allo", "durotaxis", "vector_field")
+PROGRAMS = ("snake", "two_snake", "allo", "durotaxis", "vector_field", "gymnax")
 FILES = ("maze_file", "field_file", "data", "allow_disconnected")
 """Fields that name a file, or matter only with one."""
 DATA_ONLY = ("batch_size", "validation_share")
 """Fields that matter only with `--data`."""
 NAMES = {
     "env.maze": ["GridRoom-1"],
+    "env.id": ["Asterix-MinAtar", "MountainCarContinuous-v0", "Acrobot-v1"],
+    "env.options": [("rows=6",)],
+    "env.numbers": [("max_steps_in_episode=9",)],
     "env.fields": [("van_der_pol",)],
     "policies": [("hold20",)],
     "agent.component_weights": [(0.5,)],

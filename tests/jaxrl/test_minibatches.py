@@ -10,14 +10,14 @@ from jaxrl import minibatches
 BATCH = {"index": jnp.arange(12), "row": jnp.arange(12)[:, None] * jnp.ones((1, 2))}
 
 
-def visited(key, num_epochs=5, num_minibatches=4):
+def visited(key, num_epochs=5, num_minibatches=4, group=1):
     """How often the carry was passed on, and what each step saw `[E, M, B / M]`."""
 
     def step(count, picked):
         return count + 1, picked
 
-    run = jax.jit(minibatches.epochs, static_argnums=(0, 4, 5))
-    return run(step, jnp.int32(0), BATCH, key, num_epochs, num_minibatches)
+    run = jax.jit(minibatches.epochs, static_argnums=(0, 4, 5, 6))
+    return run(step, jnp.int32(0), BATCH, key, num_epochs, num_minibatches, group)
 
 
 def test_each_epoch_visits_every_item_once_in_an_order_of_its_own(key):
@@ -44,3 +44,18 @@ def test_every_item_is_as_likely_in_every_place():
 def test_refuses_a_batch_that_cannot_be_split(key):
     with pytest.raises(ValueError, match="12 transitions cannot be split into 5 equal minibatches"):
         visited(key, num_minibatches=5)
+
+
+def test_groups_stay_together_and_are_as_likely_in_every_place():
+    _, seen = visited(jax.random.key(1), num_epochs=6_000, num_minibatches=2, group=3)
+    places = np.asarray(seen["index"]).reshape(6_000, 4, 3)
+    np.testing.assert_array_equal(places[..., 1:] - places[..., :1], np.tile([1, 2], (6_000, 4, 1)))
+    firsts = places[..., 0]
+    np.testing.assert_array_equal(np.sort(firsts), np.tile([0, 3, 6, 9], (6_000, 1)))
+    counts = np.array([np.bincount(column // 3, minlength=4) for column in firsts.T])
+    assert np.sum((counts - 1_500) ** 2 / 1_500) < 30  # χ² of 9 degrees of freedom: p < 0.0005
+
+
+def test_refuses_minibatches_that_groups_do_not_fill(key):
+    with pytest.raises(ValueError, match="of 6 transitions cannot be made of groups of 4"):
+        visited(key, num_minibatches=2, group=4)

@@ -40,7 +40,7 @@ from train.vector_field import recordings
 PATIENCE = 2.0
 """Seconds."""
 DOCUMENTED = (RunError, ValueError, checkpoint.CheckpointError)
-PROGRAMS = ("snake", "two_snake", "allo", "durotaxis", "vector_field", "goals")
+PROGRAMS = ("snake", "two_snake", "allo", "durotaxis", "vector_field", "goals", "gymnax")
 UNCHECKED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 POLICY = policy_files.TRAINED / "snake-10x10.safetensors"
 

@@ -71,6 +71,7 @@ FLAGS = [
     ("allo", "allo", "agent.batch_size", "agent.expectation sampled"),
     ("durotaxis", "linear", "env.ranges.linear_slope", "env.ground random"),
     ("vector_field", "vector_field", "bayesian.policy.kind", "--policies sets it"),
+    ("gymnax", "pqn", "network.shared", "it needs a preset of ppo"),
 ]
 
 

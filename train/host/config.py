@@ -49,7 +49,8 @@ def plain(value: Any) -> Any:
 def rebuild(like: C, saved: Any, path: str = "") -> C:
     """The dataclass that `plain` turned into `saved`; `like` is any instance of its type.
 
-    Raises UsageError where fields are unknown or missing, or a value is refused.
+    A field that is missing was added since: it gets its default, which must be what was done
+    before there was that field. Raises UsageError where fields are unknown, or a value is refused.
     """
     if isinstance(saved, list):
         return tuple(rebuild(None, item) for item in saved)  # pyright: ignore[reportReturnType]
@@ -57,16 +58,22 @@ def rebuild(like: C, saved: Any, path: str = "") -> C:
         return type(like)[saved]
     if not dataclasses.is_dataclass(like):
         return saved
-    names = {field.name for field in dataclasses.fields(like)}
-    if not isinstance(saved, dict) or saved.keys() != names:
-        found = set(saved) if isinstance(saved, dict) else {str(saved)}
-        wrong = ", ".join(f"{path}{name}" for name in sorted(found ^ names))
-        raise UsageError(f"the saved configuration is of another version: see {wrong}")
-    values = {n: rebuild(getattr(like, n), saved[n], f"{path}{n}.") for n in names}
+    fields = {field.name: field for field in dataclasses.fields(like)}
+    found = set(saved) if isinstance(saved, dict) else {str(saved)}
+    missing = {name for name in fields.keys() - found if not _has_default(fields[name])}
+    if wrong := missing | (found - fields.keys()):
+        names = ", ".join(f"{path}{name}" for name in sorted(wrong))
+        raise UsageError(f"the saved configuration is of another version: see {names}")
+    values = {n: rebuild(getattr(like, n), saved[n], f"{path}{n}.") for n in found}
     try:
         return type(like)(**values)  # pyright: ignore[reportReturnType]
     except (TypeError, ValueError) as error:
         raise UsageError(f"the saved configuration cannot be used: {path}{error}") from error
+
+
+def _has_default(field: dataclasses.Field) -> bool:
+    nothing = dataclasses.MISSING
+    return field.default is not nothing or field.default_factory is not nothing
 
 
 def differences(saved: Any, current: Any, ignored: Collection[str] = ()) -> list[str]:

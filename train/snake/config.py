@@ -67,6 +67,8 @@ class Network:
     """Width of each hidden layer."""
     layer_norm: bool = False
     """Apply layer normalisation before each activation."""
+    shared: bool = True
+    """Share all hidden layers between policy and value; with PPO."""
     mask: bool = False
     """Mask moves that kill at once, unless all do; with PPO and relative actions."""
     dueling: bool = False
@@ -142,6 +144,8 @@ def check(config: AnyConfig) -> None:
 def idle(config: AnyConfig) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
     found = {"agent.anneal_updates": "anneal_steps sets it"}
+    if not isinstance(config, PPO):
+        found["network.shared"] = "it needs a preset of ppo"
     if isinstance(config, PQN):
         found["agent.epsilon_updates"] = "explore_share sets it"
     if isinstance(config, PPO):
@@ -195,7 +199,8 @@ def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Age
         torso = nn.Sequential((Conv(), torso))
     if isinstance(config, PPO):
         allowed = OBSERVATIONS[config.env.observation].safe if network.mask else None
-        return ppo.make(ActorCritic(torso, num_actions, allowed), annealed(config), greedy)
+        actor_critic = ActorCritic(torso, num_actions, allowed, network.shared)
+        return ppo.make(actor_critic, annealed(config), greedy)
     q_network = QNetwork(
         torso, num_actions, network.dueling, noisy=network.noisy, atoms=network.atoms
     )

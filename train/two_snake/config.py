@@ -45,6 +45,8 @@ class Network:
 
     hidden: tuple[Count, ...] = (128, 128)
     """Width of each hidden layer."""
+    shared: bool = True
+    """Share all hidden layers between policy and value."""
     mask: bool = True
     """Mask moves into a wall or a body, unless all are; not with `planes`."""
 
@@ -133,13 +135,13 @@ def make_env(config: Config) -> tuple[Duel, Params]:
 
 
 def make_network(config: Config) -> ActorCritic:
-    """Actor and critic with a shared torso."""
+    """Policy and value of the next move."""
     observation = OBSERVATIONS[config.env.observation]
     torso: nn.Module = MLP(config.network.hidden)
     if observation.needs_order:
         torso = nn.Sequential((Conv(), torso))
     allowed = observation.safe if config.network.mask else None
-    return ActorCritic(torso, TwoSnake().num_actions, allowed)
+    return ActorCritic(torso, TwoSnake().num_actions, allowed, config.network.shared)
 
 
 def make_agent(config: Config) -> Agent:

@@ -46,6 +46,21 @@ def test_target_network_follows_every_period_of_gradient_updates():
         )
 
 
+def test_a_soft_target_is_a_running_mean_of_the_parameters():
+    """θ⁻ ← θ⁻ + τ (θ - θ⁻) after every gradient update (Lillicrap et al. 2016, algorithm 1)."""
+    config = dqn.Config(target_period=1, target_step=0.3)
+    network, key = Mlp(), jax.random.key(0)
+    learner = init_state(dqn.make(network, config)).learner
+    learn, batches = jax.jit(partial(dqn.learn, network, config)), random_batches(0, 6)
+    expected = [np.float64(x) for x in jax.tree.leaves(learner.target_params)]
+    for m in range(6):
+        learner, _ = learn(learner, jax.tree.map(lambda x, m=m: x[m : m + 1], batches), key)
+        new = [np.float64(x) for x in jax.tree.leaves(learner.params)]
+        expected = [old + 0.3 * (x - old) for old, x in zip(expected, new, strict=True)]
+        for found, wanted in zip(jax.tree.leaves(learner.target_params), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_learning_rate_falls_linearly_in_gradient_updates():
     """As Adam under optax's schedule of four updates; the fifth changes nothing."""
     config = dqn.Config(learning_rate=0.1, anneal_updates=4.0)

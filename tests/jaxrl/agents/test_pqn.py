@@ -74,6 +74,11 @@ def test_targets_and_loss_by_hand():
     third = 30 + 0.5 * 7
     np.testing.assert_allclose(batch.target, [first, second, third], rtol=1e-6)
     total, metrics = pqn.loss(jnp.ones(()), network, batch)
+    scaled = replace(config, reward_scale=3.0)  # of rewards, not of the values they end in
+    batch = pqn.make_batch(network, jnp.ones(()), hand_made(), scaled)
+    later = 60 + 0.5 * 5
+    expected = [30 + 0.5 * (0.2 * 2 + 0.8 * later), later, 90 + 0.5 * 7]
+    np.testing.assert_allclose(batch.target, expected, rtol=1e-6)
     errors = np.array([1.0 - first, 1.0 - second, 2.0 - third])  # of actions 0, 1, 1
     np.testing.assert_allclose(total, 0.5 * np.mean(errors**2), rtol=1e-6)
     np.testing.assert_allclose(metrics["q"], 4 / 3, rtol=1e-6)
@@ -89,7 +94,7 @@ def test_minibatches_must_divide_the_rollout(key):
 
 def test_learning_rate_and_epsilon_fall_and_every_number_may_be_traced():
     numbers, structure = jax.tree.flatten(TINY)
-    assert len(numbers) == 8
+    assert len(numbers) == 9
 
     def run(numbers):
         train = make_loop(toys.ActionReward(), jax.tree.unflatten(structure, numbers))
@@ -107,3 +112,12 @@ def test_learning_rate_and_epsilon_fall_and_every_number_may_be_traced():
         assert not np.array_equal(each[2], each[3])
         np.testing.assert_array_equal(each[3], each[4])  # the learning rate has come to 0
     assert np.all(metrics["grad_norm"] > 0)
+
+
+def test_a_network_of_boards_is_refused(key):
+    """A dense network would take the last axis for the features and give values for each cell."""
+    agent = pqn.make(QNetwork(MLP((4,)), 2), pqn.Config())
+    with pytest.raises(
+        ValueError, match=r"returns \[5, 6, 2\] for one observation"
+    ):
+        agent.init(key, jnp.zeros((5, 6, 3)))

@@ -12,6 +12,7 @@ from flax import linen as nn
 from jaxrl.distributions import Categorical, Normal, Squashed
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork, combine
+from jaxrl.networks.inputs import Flatten, OneHot
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
 
 D, A = 5, 3
@@ -23,7 +24,12 @@ BOARD = (4, 6, 2)  # rows, cols, C: no two alike
 NETWORKS = {
     "mlp": (MLP((8, 7)), (D,), (5 * 8 + 8) + (8 * 7 + 7)),
     "mlp, normalised": (MLP((8, 7), "tanh", layer_norm=True), (D,), (48 + 16) + (63 + 14)),
-    "actor-critic": (ActorCritic(MLP((8,)), A), (D,), 48 + (8 * 3 + 3) + (8 + 1)),
+    "actor-critic": (ActorCritic(MLP((8,)), A), (D,), 2 * 48 + (8 * 3 + 3) + (8 + 1)),
+    "actor-critic, shared": (
+        ActorCritic(MLP((8,)), A, shared=True),
+        (D,),
+        48 + (8 * 3 + 3) + (8 + 1),
+    ),
     "gaussian": (
         GaussianActorCritic(MLP((8,)), MLP((7,)), 2),
         (D,),
@@ -39,8 +45,10 @@ NETWORKS = {
     "conv actor-critic": (
         ActorCritic(nn.Sequential((Conv((3,)), MLP((8,)))), A),
         BOARD,
-        (9 * 2 * 3 + 3) + (4 * 6 * 3 * 8 + 8) + (8 * 3 + 3) + (8 + 1),
+        2 * ((9 * 2 * 3 + 3) + (4 * 6 * 3 * 8 + 8)) + (8 * 3 + 3) + (8 + 1),
     ),
+    "conv, normalised": (Conv((3,), layer_norm=True), BOARD, (9 * 2 * 3 + 3) + 2 * 3),
+    "flat": (nn.Sequential((Flatten(BOARD), MLP((8,)))), BOARD, 48 * 8 + 8),
     "q": (QNetwork(MLP((8,)), A), (D,), 48 + (8 * 3 + 3)),
     "dueling q": (
         QNetwork(MLP((8,)), A, dueling=True, streams=(7,)),
@@ -186,6 +194,55 @@ def test_actor_and_critic_of_the_gaussian_share_nothing():
     of_value = jax.grad(lambda p: network.apply(p, jnp.ones(D))[1])(params)["params"]
     assert not any(map(np.any, jax.tree.leaves([of_value["actor"], of_value["policy"]])))
     assert any(map(np.any, jax.tree.leaves(of_value["critic"])))
+
+
+def test_actor_and_critic_share_nothing_unless_told_to():
+    """What the value depends on: with a torso of its own nothing of the policy."""
+    for torso, shape in ((MLP((8,)), (D,)), (nn.Sequential((Conv((3,)), MLP((8,)))), BOARD)):
+        for shared in (False, True):
+            network = ActorCritic(torso, A, shared=shared)
+            params = any_params(network, shape)
+            of_value = jax.grad(lambda p, x=network: x.apply(p, jnp.ones(shape))[1])(params)  # noqa: B023
+            of_torso = [np.any(x) for x in jax.tree.leaves(of_value["params"]["torso"])]
+            assert any(of_torso) == shared
+            assert ("critic" in params["params"]) != shared
+
+
+def test_a_layer_of_conv_is_normalised_over_the_whole_board():
+    network = Conv((3,), activation="tanh", layer_norm=True)
+    params = any_params(network, BOARD)
+    obs = 10.0 * jax.random.normal(jax.random.key(3), BOARD)
+    norm = params["params"]["LayerNorm_0"]
+    small = {"bias": jnp.zeros_like(norm["bias"]), "scale": jnp.full_like(norm["scale"], 0.1)}
+    params["params"]["LayerNorm_0"] = small
+    out = 10 * np.arctanh(np.float64(apply(network, params, obs)))
+    np.testing.assert_allclose((out.mean(), out.std()), (0, 1), atol=1e-2)
+    assert np.abs(out.reshape(-1, 3).mean(0)).max() > 0.05  # but not each channel by itself
+
+
+def test_flatten_keeps_leading_axes():
+    obs = jnp.arange(24).reshape(2, 3, 4)
+    np.testing.assert_array_equal(Flatten((4,)).apply({}, obs), obs)
+    np.testing.assert_array_equal(Flatten((3, 4)).apply({}, obs), obs.reshape(2, 12))
+    np.testing.assert_array_equal(Flatten(()).apply({}, obs), obs[..., None])
+    for shape in ((5,), (1, 2, 3, 4)):
+        with pytest.raises(
+            ValueError, match=r"observations of shape \[.* got \[2, "
+        ):
+            Flatten(shape).apply({}, obs)
+
+
+def test_one_hot_vectors():
+    out = OneHot(4).apply({}, jnp.array([[0, 3], [2, 7]]))
+    expected = [[[1, 0, 0, 0], [0, 0, 0, 1]], [[0, 0, 1, 0], [0, 0, 0, 0]]]
+    np.testing.assert_array_equal(out, expected)
+    with pytest.raises(ValueError, match="OneHot expects integers, got float32"):
+        OneHot(4).apply({}, jnp.zeros(3))
+
+
+def test_conv_refuses_vectors():
+    with pytest.raises(ValueError, match=r"Conv observes \[rows, cols, channels\], not \[5\]"):
+        Conv().init(jax.random.key(0), jnp.zeros(5))
 
 
 def test_conv_by_hand():

@@ -1,0 +1,202 @@
+"""Proximal policy optimisation (Schulman et al. 2017) of a network with a memory.
+
+The network is `jaxrl.networks.recurrent.RecurrentActorCritic` or has its three functions:
+`initial_memory() -> memory`, `apply(params, obs, memory) -> (policy, value, memory)` for a step,
+and `apply(params, obs, memory, starts, method="sequence") -> (policy, value)` for many.
+
+To learn, whole sequences are run again from the memory that each began with; a minibatch is some of
+the N environments with all their T steps (Huang et al. 2022, "The 37 implementation details of
+PPO", LSTM details 3 to 5). So gradients reach back to the start of the episode or of the rollout,
+whichever is later: give a rollout as many steps as have to be remembered. In later minibatches that
+first memory is still the one of the parameters which acted.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from jaxrl import checks, minibatches, policy_gradient, returns, schedules
+from jaxrl.checks import Count, NonNegative, Positive, Share, Span
+from jaxrl.types import Agent, Memory, Metrics, PyTree, Transition
+
+
+@struct.dataclass
+class Config:
+    """Hyperparameters."""
+
+    learning_rate: Positive = 1e-3
+    """Step size of Adam at the start."""
+    anneal_updates: Span = float("inf")
+    """Updates over which learning rate and entropy weight fall linearly to zero; inf: never."""
+    discount: Share = 0.99
+    """γ, per environment step."""
+    gae_lambda: Share = 0.95
+    """λ of the advantage estimates."""
+    clip: Positive = 0.2
+    """ε: how far the probability ratio may move before its gradient stops."""
+    value_clip: Positive | None = None
+    """How far a value may move before its gradient stops; None: any distance."""
+    value_weight: NonNegative = 0.5
+    """Weight of the critic's loss."""
+    component_weights: tuple[float, ...] | None = None
+    """Weights of the K components of the reward, in their advantages and values; None: all 1."""
+    entropy_weight: NonNegative = 0.01
+    """Weight of the entropy bonus at the start."""
+    max_grad_norm: Positive = 0.5
+    """Global norm to which gradients are clipped."""
+    adam_epsilon: Positive = 1e-5
+    """Denominator term of Adam."""
+    epochs: Count = struct.field(pytree_node=False, default=4)
+    """Passes over each rollout."""
+    minibatches: Count = struct.field(pytree_node=False, default=4)
+    """Gradient steps per pass; must divide the number of environments."""
+    standardise: bool = struct.field(pytree_node=False, default=True)
+    """Give the advantages of each minibatch zero mean and unit variance."""
+
+
+class State(NamedTuple):
+    params: PyTree
+    opt_state: optax.OptState
+    updates: jax.Array  # int32, rollouts learned from
+
+
+class Extras(NamedTuple):
+    """What `act` computes and `update` needs."""
+
+    log_prob: jax.Array  # [] of the action taken
+    value: jax.Array  # [] V(obs), or [K] of each component of the reward
+    memory: Memory  # the one that `act` was given
+
+
+class Sequences(NamedTuple):
+    """All steps of B environments."""
+
+    steps: policy_gradient.Batch  # [T, B, ...]
+    starts: jax.Array  # [T, B] bool; the first steps of episodes, but for row 0
+    memory: Memory  # [B, ...] before row 0
+
+
+def make(network: Any, config: Config, greedy: bool = False) -> Agent:
+    """A recurrent PPO agent. `greedy` takes the mode of the policy instead of a sample.
+
+    Raises ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide
+    the number of environments, and in `init` for a network with the wrong output.
+    """
+    checks.config(config)
+    optimizer = policy_gradient.make_optimizer(config)
+
+    def init(key: jax.Array, obs: PyTree) -> State:
+        memory = network.initial_memory()
+        params = network.init(key, obs, memory)
+        policy, value, _ = jax.eval_shape(network.apply, params, obs, memory)
+        policy_gradient.check_output(policy, value, obs)
+        return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
+
+    def act(state: State, memory: Memory, obs: PyTree, key: jax.Array):
+        policy, value, after = network.apply(state.params, obs, memory)
+        action = policy.mode() if greedy else policy.sample(key)
+        return action, after, Extras(policy.log_prob(action), value, memory)
+
+    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
+        num_envs = rollout.terminated.shape[1]
+        check_split(num_envs, config.minibatches)
+        now = annealed(config, state.updates)
+        sequences = make_sequences(network, state.params, rollout, now)
+
+        def gradient_step(learning, chosen):
+            params, opt_state = learning
+            gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
+            (_, metrics), gradient = gradient_of(network, params, pick(sequences, chosen), now)
+            metrics |= {"grad_norm": optax.tree.norm(gradient)}
+            learning = policy_gradient.descend(
+                optimizer, gradient, params, opt_state, now.learning_rate
+            )
+            return learning, metrics
+
+        start, every = (state.params, state.opt_state), jnp.arange(num_envs)
+        (params, opt_state), metrics = minibatches.epochs(
+            gradient_step, start, every, key, config.epochs, config.minibatches
+        )
+        learning_rate = jnp.asarray(now.learning_rate, jnp.float32)
+        metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
+        return State(params, opt_state, state.updates + 1), metrics
+
+    return Agent(init, network.initial_memory, act, update)
+
+
+def check_split(num_envs: int, num_minibatches: int) -> None:
+    """Raises ValueError unless sequences can be shared out equally."""
+    if num_envs % num_minibatches:
+        raise ValueError(
+            f"the sequences of {num_envs} environments cannot be split into {num_minibatches} "
+            "equal minibatches; change minibatches or num_envs"
+        )
+
+
+def annealed(config: Config, updates: jax.Array) -> Config:
+    """The hyperparameters after so many updates."""
+    left = schedules.decay(updates, config.anneal_updates)
+    return replace(
+        config,
+        learning_rate=left * config.learning_rate,
+        entropy_weight=left * config.entropy_weight,
+    )
+
+
+def make_sequences(network: Any, params: PyTree, rollout: Transition, config: Config) -> Sequences:
+    """Advantages, critic targets and episode starts of a rollout `[T, N]`."""
+    extras = rollout.extras
+    next_value = successor_values(network, params, rollout)
+    advantage, target = policy_gradient.advantages(rollout, extras.value, next_value, config)
+    ended = rollout.terminated | rollout.truncated
+    return Sequences(
+        steps=policy_gradient.Batch(
+            obs=rollout.obs,
+            action=rollout.action,
+            log_prob=extras.log_prob,
+            value=extras.value,
+            advantage=advantage,
+            target=target,
+        ),
+        starts=jnp.concatenate([jnp.zeros_like(ended[:1]), ended[:-1]]),
+        memory=jax.tree.map(lambda x: x[0], extras.memory),
+    )
+
+
+def successor_values(network: Any, params: PyTree, rollout: Transition) -> jax.Array:
+    """V(next_obs) `[T, N]` of the true successor, from what is remembered after the step.
+
+    Where an episode goes on that is the value of the next step, known already. Elsewhere the memory
+    after the step was not kept, so the step is taken once more.
+    """
+
+    def value_of(successor):
+        memory, obs, next_obs = successor
+        _, _, after = network.apply(params, obs, memory)
+        return network.apply(params, next_obs, after)[1]
+
+    successors = (rollout.extras.memory, rollout.obs, rollout.next_obs)
+    return returns.successor_values(
+        value_of, rollout._replace(next_obs=successors), rollout.extras.value
+    )
+
+
+def pick(sequences: Sequences, chosen: jax.Array) -> Sequences:
+    """Those of the `chosen [B]` environments."""
+    steps, starts = jax.tree.map(lambda x: x[:, chosen], (sequences.steps, sequences.starts))
+    return Sequences(steps, starts, jax.tree.map(lambda x: x[chosen], sequences.memory))
+
+
+def loss(
+    network: Any, params: PyTree, sequences: Sequences, config: Config
+) -> tuple[jax.Array, Metrics]:
+    """The loss of PPO, a mean over all steps, and its parts; see `policy_gradient.loss`."""
+    steps, starts, memory = sequences
+    seen = network.apply(params, steps.obs, memory, starts, method="sequence")
+    flat = lambda tree: jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), tree)
+    policy, value = flat(seen)
+    return policy_gradient.loss(policy, value, flat(steps), config)

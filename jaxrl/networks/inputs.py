@@ -1,0 +1,44 @@
+"""The first layer for observations that are no vector of numbers.
+
+On top of either comes the usual torso: `nn.Sequential((Flatten(), MLP((64,))))`.
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+
+class Flatten(nn.Module):
+    """Observations of some shape as vectors: `[..., *shape] -> [..., D]`, float32."""
+
+    shape: tuple[int, ...]
+    """Of one observation; `()` for a number, which becomes a vector of one."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        x = jnp.asarray(x, jnp.float32)
+        batch = jnp.ndim(x) - len(self.shape)
+        if batch < 0 or x.shape[batch:] != self.shape:
+            raise ValueError(
+                f"Flatten expects observations of shape {list(self.shape)}, got {list(x.shape)}: "
+                "give it the shape of the observation space"
+            )
+        return x.reshape(*x.shape[:batch], -1)
+
+
+class OneHot(nn.Module):
+    """Integers below `size` as unit vectors: `[...] -> [..., size]`, float32.
+
+    An integer out of range becomes a vector of zeros.
+    """
+
+    size: int
+    """K, how many different observations there are."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        if not jnp.issubdtype(jnp.result_type(x), jnp.integer):
+            raise ValueError(
+                f"OneHot expects integers, got {jnp.result_type(x)}: use MLP for real numbers"
+            )
+        return jax.nn.one_hot(x, self.size)

@@ -1,0 +1,149 @@
+"""Observations and rewards on a common scale, for any agent that learns from its newest rollout.
+
+`make(agent, config)` is that agent behind running statistics over the steps of all environments
+(Andrychowicz et al. 2021, "What matters for on-policy deep actor-critic methods?", choices C64 to
+C67). Only `update` changes them: they stand still within a rollout, so that an agent learns from
+what it saw when it acted, and in evaluation. They are part of the state of the agent; those of the
+observations are below `params`, so that a policy keeps them.
+
+An agent with a replay would remember observations as they were scaled long ago: do not wrap it.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl import checks
+from jaxrl.checks import Positive, Share, Span
+from jaxrl.types import Agent, AgentState, Memory, Metrics, Observation, PyTree, Transition
+
+
+@struct.dataclass
+class Config:
+    """What is normalised, and how far it may reach."""
+
+    observations: bool = struct.field(pytree_node=False, default=False)
+    """Shift and scale every number of an observation to mean 0 and deviation 1; integers stay."""
+    observation_clip: Span = 10.0
+    """Largest size of a normalised observation; inf: any."""
+    rewards: bool = struct.field(pytree_node=False, default=False)
+    """Divide rewards by the deviation of the discounted return, without shifting them."""
+    reward_clip: Span = float("inf")
+    """Largest size of a scaled reward; inf: any."""
+    discount: Share = 0.99
+    """γ of that return, per environment step."""
+    epsilon: Positive = 1e-8
+    """Added to variances before the root is taken."""
+
+
+class Statistics(NamedTuple):
+    """Of a stream of numbers, side by side for each entry."""
+
+    count: jax.Array  # float32; the numbers so far
+    mean: PyTree
+    variance: PyTree
+
+
+class State(NamedTuple):
+    """The state of the agent and of what it is normalised by."""
+
+    params: Statistics  # of the observations
+    agent: AgentState
+    returns: Statistics  # of `return_`, over all steps
+    return_: jax.Array  # [N] discounted rewards since each episode began
+
+
+def make(agent: Agent, config: Config, num_envs: int = 1) -> Agent:
+    """`agent` with observations and rewards normalised.
+
+    `num_envs` is the N of the rollouts to come. Raises ValueError for out-of-range numbers.
+    """
+    checks.config(config)
+
+    def seen(statistics: Statistics, obs: Observation) -> Observation:
+        return normalise(statistics, obs, config) if config.observations else obs
+
+    def init(key: jax.Array, obs: Observation) -> State:
+        # nothing known of any number: of mean 0 and variance 1
+        blank = Statistics(jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
+        like = lambda fill: jax.tree.map(lambda x: fill(jnp.shape(x), jnp.float32), obs)
+        found = Statistics(jnp.zeros(()), like(jnp.zeros), like(jnp.ones))
+        return State(found, agent.init(key, obs), blank, jnp.zeros(num_envs))
+
+    def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
+        return agent.act(state.agent, memory, seen(state.params, obs), key)
+
+    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
+        found, scaled = state.params, rollout
+        if config.observations:
+            found = added(state.params, rollout.obs)
+            scaled = rollout._replace(
+                obs=seen(state.params, rollout.obs), next_obs=seen(state.params, rollout.next_obs)
+            )
+        returns, return_, metrics = state.returns, state.return_, {}
+        if config.rewards:
+            returns, return_ = added_returns(state, rollout, config.discount)
+            scaled = scaled._replace(reward=scale(returns, rollout.reward, config))
+            metrics = {"return_deviation": jnp.sqrt(returns.variance)}
+        learned, measured = agent.update(state.agent, scaled, key)
+        return State(found, learned, returns, return_), measured | metrics
+
+    return Agent(init, agent.memory, act, update)
+
+
+def normalise(statistics: Statistics, obs: Observation, config: Config) -> Observation:
+    """Each number less its mean, by its deviation, within `observation_clip`; `obs [..., *D]`."""
+
+    def one(x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+        if not jnp.issubdtype(jnp.result_type(x), jnp.floating):
+            return x
+        deviation = jnp.sqrt(variance + config.epsilon)
+        z = (x - jnp.broadcast_to(mean, x.shape)) / jnp.broadcast_to(deviation, x.shape)
+        return jnp.clip(z, -config.observation_clip, config.observation_clip)
+
+    return jax.tree.map(one, obs, statistics.mean, statistics.variance)
+
+
+def scale(returns: Statistics, reward: jax.Array, config: Config) -> jax.Array:
+    """Rewards by the deviation of the return, within `reward_clip`."""
+    scaled = reward / jnp.sqrt(returns.variance + config.epsilon)
+    return jnp.clip(scaled, -config.reward_clip, config.reward_clip)
+
+
+def added(statistics: Statistics, batch: PyTree) -> Statistics:
+    """The statistics with those of a batch `[T, N, ...]` (Chan et al. 1979, eq. 2.1)."""
+    new = jnp.prod(jnp.array(jax.tree.leaves(batch)[0].shape[:2], jnp.float32))
+    total = statistics.count + new
+    share = new / total
+
+    def mean_of(x: jax.Array, mean: jax.Array) -> jax.Array:
+        return mean + share * (jnp.mean(x, (0, 1), jnp.float32) - mean)
+
+    def variance_of(x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+        x = jnp.asarray(x, jnp.float32)
+        apart = jnp.mean(x, (0, 1)) - mean
+        return (1 - share) * variance + share * jnp.var(x, (0, 1)) + share * (1 - share) * apart**2
+
+    means = jax.tree.map(mean_of, batch, statistics.mean)
+    return Statistics(
+        total, means, jax.tree.map(variance_of, batch, statistics.mean, statistics.variance)
+    )
+
+
+def added_returns(
+    state: State, rollout: Transition, discount: float | jax.Array
+) -> tuple[Statistics, jax.Array]:
+    """The statistics of returns after a rollout `[T, N]`, and the returns `[N]` of what goes on."""
+    reward = rollout.reward  # [T, N] or [T, N, K]
+    reward = jnp.sum(reward, -1) if reward.ndim > rollout.terminated.ndim else reward
+
+    def step(return_: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
+        reward, ended = now
+        return_ = discount * return_ + reward
+        return jnp.where(ended, 0.0, return_), return_
+
+    inputs = (reward, rollout.terminated | rollout.truncated)
+    return_, returns = jax.lax.scan(step, state.return_, inputs)
+    return added(state.returns, returns), return_

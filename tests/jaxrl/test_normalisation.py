@@ -1,0 +1,145 @@
+"""Running statistics against NumPy on the whole history, and what agents see of them."""
+
+from dataclasses import replace
+from typing import Any
+
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl import normalisation
+from jaxrl.agent_checker import agent_checker
+from jaxrl.agents import ppo
+from jaxrl.loop import Config as LoopConfig
+from jaxrl.loop import make_loop
+from jaxrl.networks.mlp import MLP, ActorCritic
+from jaxrl.normalisation import Config
+from jaxrl.types import Agent, Transition
+
+T, N, D = 5, 3, 2
+BOTH = Config(observations=True, rewards=True)
+
+
+def recorder() -> Agent:
+    """Keeps the last observation and rollout that it was shown."""
+
+    def act(state, memory, obs, key):
+        return obs["x"], memory, ()
+
+    return Agent(
+        init=lambda key, obs: (),
+        memory=lambda: (),
+        act=act,
+        update=lambda state, rollout, key: (state, {"seen": rollout}),  # pyright: ignore
+    )
+
+
+def rollout(seed: int, components: int = 0) -> Transition:
+    rng = np.random.default_rng(seed)
+    x = lambda: {
+        "x": jnp.asarray(rng.normal(3.0, 5.0, (T, N, D)), jnp.float32),
+        "id": jnp.asarray(rng.integers(0, 9, (T, N)), jnp.int32),
+    }
+    ended = rng.random((T, N)) < 0.3
+    terminated = ended & (rng.random((T, N)) < 0.5)
+    shape = (T, N, components) if components else (T, N)
+    reward = jnp.asarray(rng.normal(1.0, 7.0, shape), jnp.float32)
+    flags = jnp.asarray(terminated), jnp.asarray(ended & ~terminated)
+    return Transition(x(), jnp.zeros((T, N)), reward, x(), *flags, ())
+
+
+@pytest.mark.parametrize("components", [0, 4])
+def test_statistics_are_those_of_the_whole_history(components):
+    agent = normalisation.make(recorder(), replace(BOTH, discount=0.9), N)
+    first = jax.tree.map(lambda x: x[0, 0], rollout(0).obs)
+    state = agent.init(jax.random.key(0), first)
+    seen, returns, running = [], [], np.zeros(N)
+    for i in range(4):
+        batch = rollout(i, components)
+        before = jax.device_get(state.params)
+        state, metrics = agent.update(state, batch, jax.random.key(i))
+        seen.append(np.asarray(batch.obs["x"], np.float64).reshape(-1, D))
+        reward = np.asarray(batch.reward, np.float64)
+        for t in range(T):
+            running = 0.9 * running + (reward[t].sum(-1) if components else reward[t])
+            returns.append(running.copy())
+            running[np.asarray(batch.terminated[t] | batch.truncated[t])] = 0.0
+        shown: Any = metrics["seen"]
+        # the agent learns from what it saw when it acted: by the statistics before the rollout
+        for name in ("obs", "next_obs"):
+            raw = np.asarray(getattr(batch, name)["x"])
+            expected = (raw - before.mean["x"]) / np.sqrt(before.variance["x"] + 1e-8)
+            np.testing.assert_allclose(getattr(shown, name)["x"], expected.clip(-10, 10), rtol=1e-4)
+            np.testing.assert_array_equal(getattr(shown, name)["id"], getattr(batch, name)["id"])
+        expected = np.asarray(batch.reward) / np.std(returns)
+        np.testing.assert_allclose(shown.reward, expected, rtol=1e-4)
+    everything = np.concatenate(seen)
+    np.testing.assert_allclose(state.params.mean["x"], everything.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(state.params.variance["x"], everything.var(0), rtol=1e-5)
+    np.testing.assert_allclose(state.returns.variance, np.var(returns), rtol=1e-5)
+    np.testing.assert_allclose(state.return_, running, rtol=1e-5)
+
+
+def test_before_anything_is_known_nothing_is_changed():
+    agent = normalisation.make(recorder(), replace(BOTH, observation_clip=float("inf")), N)
+    obs = {"x": jnp.array([30.0, -4.0]), "id": jnp.int32(7)}
+    state = agent.init(jax.random.key(0), obs)
+    action, _, _ = agent.act(state, (), obs, jax.random.key(1))
+    np.testing.assert_allclose(action, [30.0, -4.0])
+
+
+def test_numbers_are_clipped():
+    agent = normalisation.make(recorder(), replace(BOTH, observation_clip=0.5, reward_clip=0.2), N)
+    state = agent.init(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], rollout(0).obs))
+    for i in range(2):
+        state, metrics = agent.update(state, rollout(i), jax.random.key(i))
+    shown: Any = metrics["seen"]  # pyright: ignore
+    assert np.max(np.abs(shown.obs["x"])) == 0.5
+    assert np.max(np.abs(shown.reward)) == np.float32(0.2)
+    assert np.min(np.abs(shown.reward)) < 0.2
+
+
+def test_constant_observations_and_rewards_stay_finite():
+    agent = normalisation.make(recorder(), BOTH, N)
+    batch = rollout(0)._replace(reward=jnp.zeros((T, N)))
+    batch = batch._replace(obs=jax.tree.map(jnp.ones_like, batch.obs))
+    state = agent.init(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], batch.obs))
+    for i in range(3):
+        state, metrics = agent.update(state, batch, jax.random.key(i))
+    assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves((state, metrics)))  # pyright: ignore
+
+
+def ppo_behind(config: Config, num_envs: int, greedy: bool = False) -> Agent:
+    agent = ppo.make(ActorCritic(MLP((16,)), 2), ppo.Config(minibatches=2, epochs=2), greedy)
+    return normalisation.make(agent, config, num_envs)
+
+
+def test_switched_off_it_changes_nothing():
+    env, params = gymnax.make("CartPole-v1")
+    sizes = LoopConfig(num_envs=4, num_steps=16)
+    plain = ppo.make(ActorCritic(MLP((16,)), 2), ppo.Config(minibatches=2, epochs=2))
+    agents = plain, ppo_behind(Config(), 4)
+    learned = []
+    for agent in agents:
+        loop = make_loop(env, params, agent, sizes)  # pyright: ignore
+        state, _ = jax.jit(loop.update)(loop.init(jax.random.key(0)))
+        learned.append(state.agent)
+    jax.tree.map(np.testing.assert_array_equal, learned[0], learned[1].agent)
+
+
+def test_the_agent_keeps_the_contract():
+    """A greedy one acts by the parameters alone, the statistics of observations among them."""
+    env, params = gymnax.make("CartPole-v1")
+    both = (ppo_behind(BOTH, 4, greedy) for greedy in (False, True))
+    agent_checker(next(both), env, params, next(both), num_envs=4)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"epsilon": 0.0}, "epsilon is 0.0"), ({"reward_clip": -1.0}, "reward_clip is -1.0")],
+)
+def test_wrong_numbers_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        normalisation.make(recorder(), Config(**wrong))
