@@ -1,0 +1,189 @@
+"""`python -m train.gymnax`: environments by name, networks by space, presets by family."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments import spaces
+
+import envs
+from jaxrl.distributions import Categorical, Normal, Squashed
+from tests.bench import flags
+from train.gymnax import environments, networks
+from train.gymnax.config import PRESETS, preset_for
+from train.gymnax.environments import Game
+from train.gymnax.networks import Network
+from train.gymnax.program import main, suited
+from train.gymnax.training import make_training
+
+FILE = """
+from gymnax.environments.classic_control.cartpole import CartPole, EnvParams
+
+def short():
+    env = CartPole()
+    return env, EnvParams(max_steps_in_episode=7)
+
+class Long(CartPole):
+    pass
+
+def nothing():
+    return 3
+"""
+
+
+@pytest.fixture
+def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The module of a file with environments of a user's own."""
+    (tmp_path / "strangers_games.py").write_text(FILE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return "strangers_games"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_trains_on_its_environment(preset):
+    """Traced, not run: an update keeps structure, shapes and dtypes of the state."""
+    training = make_training(flags.small(PRESETS[preset]))
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    after, _ = jax.eval_shape(training.update, state)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(
+        lambda x: (x.shape, x.dtype), state
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "pqn", "recurrent"])
+@pytest.mark.parametrize(
+    "game",
+    [
+        Game("Snake-v0", options=("rows=6", "cols=6", "observation=features")),
+        Game("FrozenLake-misc"),  # an integer
+        Game("DeepSea-bsuite"),  # two axes
+        Game("CartPole-v1", sticky=0.2, action_repeat=2, last_action=True, frame_stack=3),
+    ],
+    ids=lambda game: game.id,
+)
+def test_every_kind_of_observation_is_taken(algorithm, game):
+    config = flags.small(replace(PRESETS[algorithm], env=game))
+    training = make_training(config)
+    jax.eval_shape(training.update, jax.eval_shape(training.init, jax.random.key(0)))
+
+
+def test_names_of_gymnax_of_ours_and_of_a_file(own_file):
+    for name in gymnax.registered_envs:
+        if name not in ("MNISTBandit-bsuite", "Durotaxis-v0", "TwoSnake-v0", "VectorField-v0"):
+            made = environments.make(Game(name))
+            assert made.limit == int(made.params.max_steps_in_episode)
+    assert environments.make(Game(f"{own_file}:short")).limit == 7
+    assert environments.make(Game(f"{own_file}:Long")).limit == 500
+    assert set(envs.ALL) <= set(gymnax.registered_envs)
+
+
+def test_options_and_numbers_reach_the_environment():
+    game = Game("Snake-v0", ("rows=6", "cols=8", "observation=planes"), ("max_steps_in_episode=9",))
+    made = environments.make(game)
+    assert made.observation.shape[:2] == (6, 8)
+    assert made.limit == 9
+    made = environments.make(Game("MemoryChain-bsuite", numbers=("memory_length=12",)))
+    assert made.params.memory_length == 12
+
+
+@pytest.mark.parametrize(
+    ("game", "message"),
+    [
+        (Game("CartPole"), "env.id CartPole cannot be made: it is unknown; expected MODULE:NAME"),
+        (Game("nowhere:Env"), "env.id nowhere:Env cannot be made: ModuleNotFoundError"),
+        (Game("strangers_games:none"), "cannot be made: AttributeError"),
+        (Game("strangers_games:nothing"), "gave a int, expected an environment"),
+        (Game("Snake-v0", options=("rows=600",)), "cannot be made: "),
+        (Game("Snake-v0", options=("rows",)), "env.options has 'rows', expected NAME=VALUE"),
+        (Game("CartPole-v1", numbers=("x=1",)), "env.numbers has x=1, expected numbers for"),
+        (Game("CartPole-v1", numbers=("gravity=a",)), "env.numbers has gravity=a, expected"),
+        (
+            Game("CartPole-v1", numbers=("max_steps_in_episode=1.5",)),
+            "max_steps_in_episode=1.5, expected an integer",
+        ),
+        (Game("Durotaxis-v0"), "Durotaxis-v0 observes a Dict, expected one array"),
+    ],
+    ids=lambda x: x.id if isinstance(x, Game) else "",
+)
+def test_what_cannot_be_made_is_refused(own_file, game, message):
+    with pytest.raises(ValueError, match=message):
+        environments.make(game)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "preset"),
+    [
+        ("", []),
+        ("dqn", ["dqn"]),
+        ("--env.id Breakout-MinAtar", ["ppo_minatar"]),
+        ("dqn --env.id=Breakout-MinAtar", ["dqn_minatar"]),
+        ("ppo --env.id Pendulum-v1", ["ppo_continuous"]),
+        ("sac --env.id Pendulum-v1", ["sac"]),
+        ("pqn --env.id Acrobot-v1", ["pqn"]),
+        ("ppo_minatar --env.id Freeway-MinAtar", ["ppo_minatar"]),
+    ],
+)
+def test_the_environment_chooses_the_preset(arguments, preset, capsys):
+    given = arguments.split()
+    flags_given = [x for x in given if x not in PRESETS]
+    assert suited(given) == [*preset, *flags_given]
+    told = capsys.readouterr().out
+    assert told.startswith("gymnax: ") == (bool(preset) and preset[0] != (given[0]))
+
+
+def test_families():
+    assert preset_for("ppo", "minatar") == "ppo_minatar"
+    assert preset_for("recurrent", "minatar") == "recurrent"
+    assert preset_for("ppo", "classic") == "ppo"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("dqn --env.id Pendulum-v1", "actions are continuous, expected discrete ones: use ppo or"),
+        ("sac --env.id CartPole-v1", "actions are discrete, expected continuous ones: use ppo"),
+        ("--env.id Nothing-v0", "--env.id Nothing-v0 cannot be made: it is unknown"),
+        ("ppo --network.memory 3", "--network.memory has no effect, as it needs a preset of rec"),
+        ("ppo --normalise.reward-clip 3", "as it needs normalise.rewards"),
+    ],
+)
+def test_mistakes_are_answered_in_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments.split()) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_networks_suit_the_spaces():
+    network, key = Network(hidden=(8,), channels=(3,)), jax.random.key(0)
+    box = lambda shape: spaces.Box(-1.0, 1.0, shape)
+    discrete = spaces.Discrete(3)
+    for observation, obs in (
+        (box((5,)), jnp.zeros(5)),
+        (box((4, 4)), jnp.zeros((4, 4))),
+        (box((4, 4, 2)), jnp.zeros((4, 4, 2))),
+        (box(()), jnp.zeros(())),
+        (spaces.Discrete(7), jnp.int32(6)),
+    ):
+        model = networks.actor_critic(network, observation, discrete)
+        policy, value = model.init_with_output(key, obs)[0]
+        assert isinstance(policy, Categorical)
+        assert policy.logits.shape == (3,)
+        assert value.shape == ()
+        q = networks.q_network(network, observation, discrete).init_with_output(key, obs)[0]
+        assert q.shape == (3,)
+    bounded = spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 3.0]), (2,))
+    model = networks.actor_critic(network, box((5,)), bounded)
+    policy, _ = model.init_with_output(key, jnp.zeros(5))[0]
+    assert isinstance(policy, Squashed)
+    np.testing.assert_array_equal(policy.high, [1.0, 3.0])
+    model = networks.actor_critic(network, box((5,)), spaces.Box(-np.inf, np.inf, (2,)))
+    assert isinstance(model.init_with_output(key, jnp.zeros(5))[0][0], Normal)
+    with pytest.raises(ValueError, match=r"have the shape \[1, 2, 3, 4\], expected at most"):
+        networks.torso(network, box((1, 2, 3, 4)))

@@ -1,0 +1,1 @@
+"""Any environment on gymnax's interface: `python -m train.gymnax`."""

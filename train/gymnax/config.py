@@ -1,0 +1,266 @@
+"""The configuration of `train.gymnax`: environment, network, algorithm and budget; presets."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jaxrl import checks, normalisation
+from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
+from jaxrl.checks import NonNegative
+from jaxrl.loop import Config as LoopConfig
+from jaxrl.types import Agent
+from train.gymnax import networks
+from train.gymnax.environments import FAMILIES, Game, Made
+from train.gymnax.networks import Network
+from train.host import settings
+
+
+def budget(steps: int) -> settings.PlayConfig:
+    """So many steps, with a row of the record for each hundredth of them."""
+    return settings.PlayConfig(total_steps=steps, chunk_steps=steps // 100, evaluation_games=200)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The fields of every preset."""
+
+    env: Game = Game()
+    network: Network = Network()
+    loop: LoopConfig = LoopConfig(num_envs=16, num_steps=128)
+    run: settings.PlayConfig = field(default_factory=lambda: budget(500_000))
+
+
+@dataclass(frozen=True)
+class PPO(Config):
+    """Learns by policy gradients."""
+
+    agent: ppo.Config = ppo.Config(learning_rate=1e-3, epochs=4, minibatches=4, shuffle_group=4)
+    normalise: normalisation.Config = normalisation.Config()
+    anneal: bool = True
+    """Let the learning rate and the entropy weight fall to zero over the budget."""
+
+
+@dataclass(frozen=True)
+class Recurrent(Config):
+    """Learns by policy gradients, with a memory of what it has observed."""
+
+    agent: recurrent_ppo.Config = recurrent_ppo.Config()
+    normalise: normalisation.Config = normalisation.Config()
+    anneal: bool = True
+    """Let the learning rate and the entropy weight fall to zero over the budget."""
+    loop: LoopConfig = LoopConfig(num_envs=64, num_steps=64)
+
+
+@dataclass(frozen=True)
+class PQN(Config):
+    """Learns Q(λ) on fresh experience."""
+
+    agent: pqn.Config = pqn.Config()
+    network: Network = Network(hidden=(128, 128), activation="relu", layer_norm=True)
+    anneal: bool = True
+    """Let the learning rate fall to zero over the budget."""
+    explore_share: NonNegative = 0.2
+    """Share of the budget over which epsilon, the share of random actions, falls."""
+
+
+@dataclass(frozen=True)
+class DQN(Config):
+    """Learns by deep Q-learning from a replay."""
+
+    agent: dqn.Config = dqn.Config()
+    network: Network = Network(hidden=(128, 128), activation="relu")
+    anneal: bool = False
+    """Let the learning rate fall to zero over the budget."""
+
+
+@dataclass(frozen=True)
+class SAC(Config):
+    """Learns continuous actions by soft actor-critic, from a replay."""
+
+    agent: sac.Config = sac.Config()
+    network: Network = Network(hidden=(64, 64), activation="relu")
+    loop: LoopConfig = LoopConfig(num_envs=8, num_steps=1)
+    run: settings.PlayConfig = field(default_factory=lambda: budget(50_000))
+
+
+AnyConfig = PPO | Recurrent | PQN | DQN | SAC
+
+
+def make_agent(config: AnyConfig, made: Made, greedy: bool = False) -> Agent:
+    """The agent of a configuration, for the spaces of an environment."""
+    spaces, network, num_envs = (
+        (made.observation, made.action),
+        config.network,
+        config.loop.num_envs,
+    )
+    if isinstance(config, SAC):
+        return sac.make(
+            *networks.actor_and_critics(network, *spaces), config.agent, greedy, num_envs
+        )
+    agent = annealed(config)
+    if isinstance(config, DQN):
+        return dqn.make(networks.q_network(network, *spaces), agent, greedy, num_envs)
+    if isinstance(config, PQN):
+        return pqn.make(networks.q_network(network, *spaces), agent, greedy)
+    module, build = ppo, networks.actor_critic
+    if isinstance(config, Recurrent):
+        module, build = recurrent_ppo, networks.recurrent
+    plain = module.make(build(network, *spaces), agent, greedy)
+    scale = replace(config.normalise, discount=config.agent.discount)
+    return normalisation.make(plain, scale, num_envs)
+
+
+def annealed(config: AnyConfig) -> Any:
+    """The configuration of the agent, with its schedules in updates."""
+    whole = float(config.run.total_updates(config.loop.steps_per_update))
+    agent = config.agent
+    if not isinstance(config, SAC) and config.anneal:
+        each = config.agent.updates_per_rollout if isinstance(config, DQN) else 1
+        agent = replace(agent, anneal_updates=whole * each)
+    if isinstance(config, PQN):
+        agent = replace(agent, epsilon_updates=config.explore_share * whole)
+    return agent
+
+
+def check(config: AnyConfig) -> None:
+    """Raises ValueError for errors that would only show after compilation, or never."""
+    checks.config(config)
+    if isinstance(config, DQN) and config.agent.categorical:
+        raise ValueError("agent.categorical needs a network of atoms, which only Snake has")
+
+
+def idle(config: AnyConfig) -> dict[str, str]:
+    """Fields that have no effect with a configuration, and why."""
+    found = {}
+    if getattr(config, "anneal", False):
+        found["agent.anneal_updates"] = "anneal sets it"
+    if not isinstance(config, PPO):
+        found["network.shared"] = "it needs a preset of ppo"
+    if not isinstance(config, Recurrent):
+        found["network.memory"] = "it needs a preset of recurrent"
+    if isinstance(config, PQN):
+        found["agent.epsilon_updates"] = "explore_share sets it"
+    if isinstance(config, PPO | Recurrent):
+        found["normalise.discount"] = "agent.discount sets it"
+        found["agent.component_weights"] = "these rewards have no components"
+        if not config.normalise.observations:
+            found["normalise.observation_clip"] = "it needs normalise.observations"
+        if not config.normalise.rewards:
+            found["normalise.reward_clip"] = "it needs normalise.rewards"
+    if isinstance(config, DQN):
+        found |= idle_in_dqn(config.agent)
+    if isinstance(config, SAC) and not config.agent.learn_temperature:
+        names = ("temperature_learning_rate", "target_entropy")
+        found |= {f"agent.{name}": "it needs agent.learn-temperature" for name in names}
+    return found
+
+
+def idle_in_dqn(agent: dqn.Config) -> dict[str, str]:
+    """The same for the fields of a DQN."""
+    names = ("value_low", "value_high")
+    found = {f"agent.{name}": "it needs a distribution of returns" for name in names}
+    if agent.loss != "huber":
+        found["agent.huber_delta"] = "it needs agent.loss huber"
+    if not agent.prioritised:
+        names = ("priority_exponent", "importance_start", "importance_transitions")
+        found |= {f"agent.{name}": "it needs agent.prioritised" for name in names}
+    return found
+
+
+def preset_for(algorithm: str, family: str) -> str:
+    """The preset of an algorithm whose defaults suit a family of environments."""
+    suited = f"{algorithm}_{family}"
+    return suited if family in FAMILIES and suited in PRESETS else algorithm
+
+
+BOTH = normalisation.Config(observations=True, rewards=True, reward_clip=10.0)
+MINATAR = Game("Breakout-MinAtar")
+IMAGES = Network(hidden=(128,), activation="relu")
+PRESETS: dict[str, AnyConfig] = {
+    "ppo": PPO(),
+    "ppo_minatar": PPO(
+        env=MINATAR,
+        network=IMAGES,
+        loop=LoopConfig(num_envs=64, num_steps=128),
+        agent=ppo.Config(learning_rate=1e-3, epochs=4, minibatches=8, shuffle_group=16),
+        run=budget(10_000_000),
+    ),
+    "ppo_continuous": PPO(
+        env=Game("Pendulum-v1"),
+        agent=ppo.Config(
+            learning_rate=1e-3, epochs=8, minibatches=16, shuffle_group=4, entropy_weight=0.0
+        ),
+        normalise=BOTH,
+        run=budget(500_000),
+    ),
+    "recurrent": Recurrent(env=Game("MemoryChain-bsuite", numbers=("memory_length=10",))),
+    "dqn": DQN(
+        loop=LoopConfig(num_envs=10, num_steps=1),
+        agent=dqn.Config(
+            learning_rate=2.5e-4,
+            batch_size=128,
+            updates_per_rollout=1,
+            capacity=10_000,
+            target_period=50,
+            loss="squared",
+            epsilon_end=0.05,
+            epsilon_transitions=250_000,
+        ),
+    ),
+    "dqn_minatar": DQN(
+        env=MINATAR,
+        network=IMAGES,
+        loop=LoopConfig(num_envs=32, num_steps=4),
+        agent=dqn.Config(
+            learning_rate=2.5e-4,
+            batch_size=64,
+            updates_per_rollout=8,
+            capacity=100_000,
+            warmup=5_000,
+            target_period=200,
+            epsilon_end=0.01,
+            epsilon_transitions=500_000,
+        ),
+        run=budget(5_000_000),
+    ),
+    "pqn": PQN(
+        loop=LoopConfig(num_envs=32, num_steps=64),
+        agent=pqn.Config(
+            learning_rate=2.5e-4,
+            reward_scale=0.1,
+            lambda_=0.95,
+            epochs=4,
+            minibatches=16,
+            shuffle_group=4,
+            epsilon_start=1.0,
+            epsilon_end=0.05,
+        ),
+    ),
+    "pqn_minatar": PQN(
+        env=MINATAR,
+        network=replace(IMAGES, layer_norm=True),
+        loop=LoopConfig(num_envs=128, num_steps=32),
+        agent=pqn.Config(
+            lambda_=0.65,
+            epochs=2,
+            minibatches=32,
+            shuffle_group=16,
+            epsilon_start=1.0,
+            epsilon_end=0.05,
+        ),
+        explore_share=0.1,
+        run=budget(10_000_000),
+    ),
+    "sac": SAC(env=Game("Pendulum-v1")),
+}
+SUMMARIES = {
+    "ppo": "PPO for vectors and few actions, as CartPole-v1.",
+    "ppo_minatar": "PPO for small images, as the games of MinAtar.",
+    "ppo_continuous": "PPO for continuous actions, observations and rewards normalised.",
+    "recurrent": "PPO with a gated recurrent unit, where something must be remembered.",
+    "dqn": "Deep Q-learning for vectors.",
+    "dqn_minatar": "Deep Q-learning for small images.",
+    "pqn": "Q(λ) without replay or target network (Gallici et al. 2024), for vectors.",
+    "pqn_minatar": "The same for small images, with the settings of its paper.",
+    "sac": "Soft actor-critic for continuous actions.",
+}
+"""What each preset is."""
