@@ -1,4 +1,4 @@
-"""Evaluation on complete episodes, a fixed number per environment, with confidence intervals.
+"""Evaluation on complete episodes, a fixed number per environment.
 
 Of episodes played side by side the short ones finish first, so counting the first that finish would
 be biased towards them. Every environment therefore plays the same number of episodes to the end.
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxrl import acting
 from jaxrl.acting import World
@@ -140,50 +139,3 @@ def record(episodes: Episodes, ended: Episodes, played: jax.Array) -> Episodes:
     games = jnp.arange(episodes.length.shape[1])
     here = ended.complete[:, None] & (games[None, :] == played[:, None])  # nowhere once all are in
     return jax.tree.map(lambda old, new: jnp.where(here, new[:, None], old), episodes, ended)
-
-
-class Summary(NamedTuple):
-    """Summary statistics of a sample."""
-
-    mean: float
-    median: float
-    max: float
-    low: float  # 95 % bootstrap interval of the mean
-    high: float
-    count: int
-
-
-def summary(values: np.ndarray, resamples: int = 2000, seed: int = 0) -> Summary:
-    """Mean, median, maximum, and the 95 % percentile-bootstrap interval of the mean (Efron 1979).
-
-    Raises ValueError for fewer than two values: one number has no interval.
-    """
-    values = np.asarray(values, np.float64).ravel()
-    if values.size < 2:
-        raise ValueError(f"{values.size} values have no interval; give at least two")
-    rng = np.random.default_rng(seed)
-    means = [rng.choice(values, values.size).mean() for _ in range(resamples)]
-    low, high = np.percentile(means, [2.5, 97.5])
-    return Summary(
-        float(values.mean()),
-        float(np.median(values)),
-        float(values.max()),
-        float(low),
-        float(high),
-        values.size,
-    )
-
-
-def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, float]:
-    """The 95 % score interval of a rate, `successes` out of `count` (Wilson 1927).
-
-    Unlike the normal interval it is right near 0 and 1. Raises ValueError unless
-    0 <= successes <= count and count > 0.
-    """
-    if not 0 <= successes <= count or count == 0:
-        raise ValueError(f"{successes} successes out of {count} is not a rate")
-    rate, weight = successes / count, z**2 / count
-    centre = (rate + weight / 2) / (1 + weight)
-    half = z / (1 + weight) * np.sqrt(rate * (1 - rate) / count + weight / (4 * count))
-    # rounding must not leave the rate itself outside
-    return min(rate, max(0.0, float(centre - half))), max(rate, min(1.0, float(centre + half)))

@@ -22,6 +22,7 @@ LAYERS = {
     "jaxrl.action_values": 1,
     "jaxrl.minibatches": 1,
     "jaxrl.schedules": 1,
+    "jaxrl.statistics": 1,
     "jaxrl.planning": 1,
     "jaxrl.acting": 1,
     "jaxrl.checkpoint": 1,

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import evaluate
+from jaxrl import evaluate, statistics
 from jaxrl.types import Agent
 from tests.bench.snake_speed import append, machine
 from train.durotaxis.config import PRESETS, Config, make_env
@@ -108,7 +108,7 @@ def fixed(episodes: int = 1_000) -> list[dict[str, Any]]:
                     "name": f"fixed {rule}",
                     "ratio": round(float(ratio), 2),
                     "arrived": float(arrived.mean()),
-                    "interval": evaluate.wilson(int(arrived.sum()), len(arrived)),
+                    "interval": statistics.wilson(int(arrived.sum()), len(arrived)),
                     "length": float(steps.mean()) if len(steps) else None,
                     "crowded": float(played.outcome["crowded"].mean()),
                 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl import evaluate
+from jaxrl import evaluate, statistics
 from train.durotaxis.record import NUMBERS, Episode
 from train.host.records import replacing, write_arrays
 
@@ -107,7 +107,7 @@ def summary(episodes: evaluate.Episodes) -> dict[str, Any]:
     """
     outcome = {name: np.ravel(values) for name, values in episodes.outcome.items()}
     arrived, count = outcome["arrived"], len(episodes.length)
-    low, high = evaluate.wilson(int(arrived.sum()), count)
+    low, high = statistics.wilson(int(arrived.sum()), count)
     rewards = {name: x for name, x in outcome.items() if name.startswith("reward_")}
     return {
         "episodes": count,

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from jaxrl import evaluate
+from jaxrl import evaluate, statistics
 from jaxrl.evaluate import Episodes, Trajectory, Watch
 from jaxrl.types import Agent, AgentState, Environment, PyTree, RunState
 from train.host.compiled import keys_of
@@ -260,12 +260,14 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
     if values.size == 0:
         return {"mean": None}
     if values.dtype == bool:
-        low, high = evaluate.wilson(int(values.sum()), values.size)
+        low, high = statistics.wilson(int(values.sum()), values.size)
         return {"mean": float(values.mean()), "low": low, "high": high}
     if values.size == 1:  # no interval from one number
         return {"mean": float(values[0]), "median": float(values[0]), "max": float(values[0])}
     return {
-        name: float(x) for name, x in evaluate.summary(values)._asdict().items() if name != "count"
+        name: float(x)
+        for name, x in statistics.summary(values)._asdict().items()
+        if name != "count"
     }
 
 

@@ -117,7 +117,5 @@ def test_learning_rate_and_epsilon_fall_and_every_number_may_be_traced():
 def test_a_network_of_boards_is_refused(key):
     """A dense network would take the last axis for the features and give values for each cell."""
     agent = pqn.make(QNetwork(MLP((4,)), 2), pqn.Config())
-    with pytest.raises(
-        ValueError, match=r"returns \[5, 6, 2\] for one observation"
-    ):
+    with pytest.raises(ValueError, match=r"returns \[5, 6, 2\] for one observation"):
         agent.init(key, jnp.zeros((5, 6, 3)))

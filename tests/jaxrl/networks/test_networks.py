@@ -226,9 +226,7 @@ def test_flatten_keeps_leading_axes():
     np.testing.assert_array_equal(Flatten((3, 4)).apply({}, obs), obs.reshape(2, 12))
     np.testing.assert_array_equal(Flatten(()).apply({}, obs), obs[..., None])
     for shape in ((5,), (1, 2, 3, 4)):
-        with pytest.raises(
-            ValueError, match=r"observations of shape \[.* got \[2, "
-        ):
+        with pytest.raises(ValueError, match=r"observations of shape \[.* got \[2, "):
             Flatten(shape).apply({}, obs)
 
 

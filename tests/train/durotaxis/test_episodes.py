@@ -14,7 +14,7 @@ import pytest
 
 from envs.durotaxis.actions import FIXED, Bounds
 from jaxrl import evaluate as jaxrl_evaluate
-from jaxrl.evaluate import wilson
+from jaxrl.statistics import wilson
 from jaxrl.types import Agent
 from tests.envs import durotaxis_oracle as oracle
 from tests.train.images import assert_drawn

@@ -1,0 +1,84 @@
+"""Scores with confidence intervals: of games, of rates, and of the seeds of an experiment."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Summary(NamedTuple):
+    """Summary statistics of a sample."""
+
+    mean: float
+    median: float
+    max: float
+    low: float  # 95 % bootstrap interval of the mean
+    high: float
+    count: int
+
+
+def summary(values: np.ndarray, resamples: int = 2000, seed: int = 0) -> Summary:
+    """Mean, median, maximum, and the 95 % percentile-bootstrap interval of the mean (Efron 1979).
+
+    Raises ValueError for fewer than two values: one number has no interval.
+    """
+    values = np.asarray(values, np.float64).ravel()
+    if values.size < 2:
+        raise ValueError(f"{values.size} values have no interval; give at least two")
+    rng = np.random.default_rng(seed)
+    means = [rng.choice(values, values.size).mean() for _ in range(resamples)]
+    low, high = np.percentile(means, [2.5, 97.5])
+    return Summary(
+        float(values.mean()),
+        float(np.median(values)),
+        float(values.max()),
+        float(low),
+        float(high),
+        values.size,
+    )
+
+
+def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, float]:
+    """The 95 % score interval of a rate, `successes` out of `count` (Wilson 1927).
+
+    Unlike the normal interval it is right near 0 and 1. Raises ValueError unless
+    0 <= successes <= count and count > 0.
+    """
+    if not 0 <= successes <= count or count == 0:
+        raise ValueError(f"{successes} successes out of {count} is not a rate")
+    rate, weight = successes / count, z**2 / count
+    centre = (rate + weight / 2) / (1 + weight)
+    half = z / (1 + weight) * np.sqrt(rate * (1 - rate) / count + weight / (4 * count))
+    # rounding must not leave the rate itself outside
+    return min(rate, max(0.0, float(centre - half))), max(rate, min(1.0, float(centre + half)))
+
+
+def interquartile_mean(scores: np.ndarray) -> float:
+    """The mean of the middle half of all scores, those of all seeds and tasks together.
+
+    Agarwal et al. (2021), "Deep reinforcement learning at the edge of the statistical precipice",
+    section 4.2. The lowest and the highest quarter, rounded down, are left out.
+    """
+    ordered = np.sort(np.asarray(scores, np.float64), axis=None)
+    cut = ordered.size // 4
+    return float(ordered[cut : ordered.size - cut].mean())
+
+
+def stratified_interval(
+    scores: np.ndarray, resamples: int = 2000, seed: int = 0
+) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the interquartile mean of `scores [S seeds, K tasks]`.
+
+    Seeds are drawn anew for each task by itself, and percentiles taken (Agarwal et al. 2021,
+    section 4.1). Raises ValueError for fewer than two seeds.
+    """
+    scores = np.asarray(scores, np.float64)
+    if scores.ndim != 2 or len(scores) < 2:
+        raise ValueError(
+            f"scores of shape {list(scores.shape)} have no interval; give [seeds, tasks], at least "
+            "two seeds"
+        )
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(len(scores), size=(resamples, *scores.shape))
+    samples = np.take_along_axis(scores[None], drawn, axis=1)
+    low, high = np.percentile([interquartile_mean(x) for x in samples], [2.5, 97.5])
+    return float(low), float(high)

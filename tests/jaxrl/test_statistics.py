@@ -1,0 +1,76 @@
+"""Intervals against SciPy, the central limit theorem, and samples of known distributions."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxrl import statistics
+
+
+def test_wilson_interval_is_that_of_scipy():
+    for successes, count in [(0, 10), (8, 10), (10, 10), (936, 1000), (1, 3)]:
+        expected = stats.binomtest(successes, count).proportion_ci(method="wilson")
+        got = statistics.wilson(successes, count)
+        np.testing.assert_allclose(got, (expected.low, expected.high), atol=1e-6)
+
+
+def test_wilson_interval_holds_the_rate_it_is_about():
+    """At 0 and 1 too, where rounding would put an end of it beyond."""
+    for count in range(1, 60):
+        for successes in (0, count // 2, count):
+            low, high = statistics.wilson(successes, count)
+            assert 0 <= low <= successes / count <= high <= 1
+
+
+def test_summary_of_a_known_sample():
+    values = np.random.default_rng(0).normal(5.0, 2.0, size=400)
+    s = statistics.summary(values)
+    np.testing.assert_allclose(
+        (s.mean, s.median, s.max), (values.mean(), np.median(values), values.max())
+    )
+    half_width = 1.96 * values.std() / 20  # the central limit theorem's
+    np.testing.assert_allclose((s.mean - s.low, s.high - s.mean), half_width, rtol=0.15)
+
+
+@pytest.mark.parametrize("bad", [(-1, 5), (6, 5), (0, 0)])
+def test_impossible_rates_are_refused(bad):
+    with pytest.raises(ValueError, match="is not a rate"):
+        statistics.wilson(*bad)
+
+
+def test_one_value_has_no_interval():
+    with pytest.raises(ValueError, match="at least two"):
+        statistics.summary(np.array([1.0]))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (4, 1), (10, 1), (5, 26)])
+def test_the_interquartile_mean_is_the_trimmed_mean_of_scipy(shape):
+    scores = np.random.default_rng(1).normal(size=shape)
+    expected = stats.trim_mean(scores, 0.25, axis=None)
+    np.testing.assert_allclose(statistics.interquartile_mean(scores), expected)
+
+
+def test_one_failed_seed_of_ten_does_not_move_it():
+    scores = np.array([500.0] * 9 + [10.0])
+    assert statistics.interquartile_mean(scores) == 500.0
+
+
+def test_intervals_of_seeds_hold_the_truth_as_often_as_they_say():
+    """Ten seeds of a task: 95 % wanted; the percentile bootstrap of ten is known to fall short."""
+    rng = np.random.default_rng(2)
+    samples = rng.normal(3.0, 1.0, (400, 10, 1))
+    ends = [statistics.stratified_interval(x, resamples=300) for x in samples]
+    assert 0.84 < np.mean([low <= 3.0 <= high for low, high in ends]) < 0.97
+
+
+def test_tasks_are_drawn_apart_from_each_other():
+    """Tasks of very different scale: mixing them would widen the interval a hundredfold."""
+    scores = np.random.default_rng(3).normal(size=(10, 2)) * 0.1 + [0.0, 100.0]
+    low, high = statistics.stratified_interval(scores)
+    assert high - low < 1.0
+
+
+def test_one_seed_has_no_interval():
+    for scores in (np.zeros((1, 5)), np.zeros(9)):
+        with pytest.raises(ValueError, match="have no interval; give"):
+            statistics.stratified_interval(scores)
