@@ -141,7 +141,10 @@ def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
 
 
 def check_time_limit(env: Any, params: Any) -> None:
-    """With a limit of one step, the first step truncates and does not terminate for it."""
+    """With a limit of one step, the first step truncates and does not terminate for it.
+
+    Where a step is several of another environment, the limit may cut it before it would terminate.
+    """
     if not hasattr(params, "max_steps_in_episode"):
         return
     short = params.replace(max_steps_in_episode=1)
@@ -153,7 +156,7 @@ def check_time_limit(env: Any, params: Any) -> None:
         _, _, _, died, cut, _ = env.step(jax.random.wrap_key_data(data), state, action, short)
         _, _, _, dies, _, _ = env.step(jax.random.wrap_key_data(data), state, action, params)
         require(bool(cut), "the first step with max_steps_in_episode=1 did not truncate")
-        require(bool(died) == bool(dies), "the time limit changed `terminated`")
+        require(bool(died) <= bool(dies), "the time limit made a step terminate")
 
 
 def check_equality(env: Any) -> None:

@@ -1,0 +1,144 @@
+"""Resets and steps of one environment and of N, compiled; none of these steps resets by itself.
+
+Each environment has a key of its own. Every call splits it in three, for what follows, for a step
+and for a reset, so that resetting all N and choosing gives the same as resetting one.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnax.environments.environment import Environment
+
+WORDS = 2**32
+
+
+class World(NamedTuple):
+    """An environment in the middle of an episode; with a first axis N if there are N."""
+
+    key: jax.Array  # uint32, the data of a key, so that those of some of N may be replaced
+    obs: Any  # what it shows now
+    state: Any
+    ended: jax.Array  # bool
+
+
+class Shown(NamedTuple):
+    """What a step shows."""
+
+    obs: Any
+    reward: jax.Array
+    terminated: jax.Array
+    truncated: jax.Array
+    info: dict[str, Any]
+
+
+def check_env(env: Any) -> None:
+    """Raises ValueError for what has no `step_env`, such as gymnax's wrappers."""
+    if not isinstance(env, Environment):
+        raise ValueError(
+            f"env is a {type(env).__name__}; expected an environment, as envs.make(id)[0]"
+        )
+
+
+def word_of(seed: Any) -> np.uint32:
+    """The seed of a key. Raises ValueError for anything but an integer of at least 0."""
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed is {seed!r}; expected an integer of at least 0")
+    return np.uint32(int(seed) % WORDS)
+
+
+@jax.jit
+def key_of(word: Any) -> jax.Array:
+    """The data of the key of a seed."""
+    return jax.random.key_data(jax.random.key(word))
+
+
+@partial(jax.jit, static_argnames="env")
+def start(env: Environment, params: Any, key: jax.Array) -> World:
+    """The beginning of an episode."""
+    key, _, reset_key = _split(key)
+    obs, state = _strong(env.reset(reset_key, params))
+    return World(key, obs, state, jnp.bool_(False))
+
+
+@partial(jax.jit, static_argnames="env")
+def step(env: Environment, params: Any, world: World, action: Any) -> tuple[World, Shown]:
+    """One step of one environment."""
+    key, step_key, _ = _split(world.key)
+    return _stepped(env, params, world._replace(key=key), step_key, action)
+
+
+@partial(jax.jit, static_argnames="env")
+def start_all(env: Environment, params: Any, key: jax.Array) -> World:
+    """`start` for the data of N keys."""
+    return jax.vmap(partial(start, env, params))(key)
+
+
+@partial(jax.jit, static_argnames="env")
+def restart(env: Environment, params: Any, world: World, chosen: jax.Array) -> World:
+    """Begins new episodes in those of N environments that are `chosen`, bool `[N]`."""
+    key, _, reset_key = jax.vmap(_split)(world.key)
+    after = world._replace(key=jnp.where(chosen[:, None], key, world.key))
+    return _restarted(env, params, after, reset_key, chosen)
+
+
+@partial(jax.jit, static_argnames=("env", "mode"))
+def step_all(
+    env: Environment, mode: AutoresetMode, params: Any, world: World, action: Any
+) -> tuple[World, Shown]:
+    """One step of N environments, except where `NEXT_STEP` starts an episode instead."""
+    key, step_key, reset_key = jax.vmap(_split)(world.key)
+    stepped = jax.vmap(partial(_stepped, env, params))
+    after, shown = stepped(world._replace(key=key), step_key, action)
+    if mode is AutoresetMode.SAME_STEP:
+        after = restart(env, params, after, after.ended)
+    if mode is AutoresetMode.NEXT_STEP:
+        new = world.ended
+        after = _restarted(env, params, after, reset_key, new)
+        shown = shown._replace(
+            obs=after.obs,
+            reward=jnp.where(new, 0, shown.reward),
+            terminated=shown.terminated & ~new,
+            truncated=shown.truncated & ~new,
+        )
+    return after, shown
+
+
+def _stepped(
+    env: Environment, params: Any, world: World, step_key: jax.Array, action: Any
+) -> tuple[World, Shown]:
+    obs, state, reward, terminated, info = env.step_env(step_key, world.state, action, params)
+    obs, state = _strong((obs, state))
+    truncated = jnp.asarray(env.is_truncated(state, params))
+    after = World(world.key, obs, state, terminated | truncated)
+    return after, Shown(obs, reward, terminated, truncated, info)
+
+
+def _restarted(
+    env: Environment, params: Any, world: World, reset_key: jax.Array, chosen: jax.Array
+) -> World:
+    """Resets nothing, rather than all and choosing, where none is chosen."""
+
+    def fresh() -> World:
+        obs, state = _strong(jax.vmap(env.reset, in_axes=(0, None))(reset_key, params))
+        rows = lambda x: chosen.reshape(-1, *[1] * (x.ndim - 1))
+        choose = lambda new, old: jnp.where(rows(new), new, old)
+        obs, state = jax.tree.map(choose, (obs, state), (world.obs, world.state))
+        return World(world.key, obs, state, world.ended & ~chosen)
+
+    return jax.lax.cond(jnp.any(chosen), fresh, lambda: world)
+
+
+def _split(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The data of the next key, and the keys of a step and of a reset."""
+    key, step_key, reset_key = jax.random.split(jax.random.wrap_key_data(key), 3)
+    return jax.random.key_data(key), step_key, reset_key
+
+
+def _strong(tree: Any) -> Any:
+    """Without weak types: a first state of gymnax has some, and would compile the step again."""
+    is_weak = lambda x: getattr(jax.typeof(x), "weak_type", False)
+    return jax.tree.map(lambda x: x.astype(x.dtype) if is_weak(x) else x, tree)

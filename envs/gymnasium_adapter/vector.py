@@ -1,0 +1,179 @@
+"""N environments as a `gymnasium.vector.VectorEnv`, stepped by one compiled program."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from envs.gymnasium_adapter import pictures, steps
+from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, in_numpy
+
+Seed = int | Sequence[int | None] | None
+
+
+class GymnasiumVectorEnv(VectorEnv):
+    """`num_envs` environments (N) with the same `params`, by default the environment's.
+
+    `autoreset_mode` says what follows the step that ends an episode:
+
+    * `NEXT_STEP`: the next step ignores the action, and shows the first observation of a new
+      episode with reward 0;
+    * `SAME_STEP`: that step itself shows it; what ended is in `infos["final_obs"]`, object `[N]`,
+      and `infos["final_info"]`;
+    * `DISABLED`: nothing, until `reset(options={"reset_mask": mask})` with a bool `[N]`, which the
+      other modes know as well.
+
+    Observations are batches in `observation_space`; rewards float64 `[N]`, the two flags bool
+    `[N]`. With `render_mode="rgb_array"`, `render()` is a tuple of N pictures.
+
+    Raises ValueError for bad arguments, seeds, masks and actions, and for a step where there is no
+    episode.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        num_envs: int = 1,
+        params: Any = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        render_mode: str | None = None,
+    ):
+        steps.check_env(env)
+        pictures.check_mode(env, render_mode)
+        if not isinstance(num_envs, int) or num_envs < 1:
+            raise ValueError(f"num_envs is {num_envs!r}; expected an integer of at least 1")
+        self.env, self.num_envs = env, num_envs
+        self.params = env.default_params if params is None else params
+        self.autoreset_mode = _mode(autoreset_mode)
+        self.metadata = pictures.metadata(env) | {"autoreset_mode": self.autoreset_mode}
+        self.render_mode = render_mode
+        self.single_observation_space = gymnasium_space(env.observation_space(self.params))
+        self.single_action_space = gymnasium_space(env.action_space(self.params))
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._world: steps.World | None = None
+        self._ended = np.zeros(num_envs, bool)
+
+    def reset(
+        self, *, seed: Seed = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """First observations, and no info. `seed` s means s + i for environment i.
+
+        The option `reset_mask`, bool `[N]`, leaves the environments outside of it as they are.
+        """
+        mask = self._mask(dict(options or {}))
+        words, is_given = self._words(seed)
+        super().reset(seed=int(seed) if isinstance(seed, int | np.integer) else None)
+        if self._world is None:
+            if not mask.all():
+                raise ValueError("reset_mask leaves environments without an episode; reset all")
+            drawn = self.np_random.integers(steps.WORDS, size=self.num_envs, dtype=np.uint32)
+            keys = jax.vmap(steps.key_of)(np.where(is_given, words, drawn))
+            world = steps.start_all(self.env, self.params, keys)
+        else:
+            chosen = (is_given & mask)[:, None]
+            keys = jnp.where(chosen, jax.vmap(steps.key_of)(words), self._world.key)
+            world = self._world._replace(key=keys)
+            world = steps.restart(self.env, self.params, world, mask)
+        self._world, self._ended = world, self._ended & ~mask
+        return in_numpy(self.observation_space, jax.device_get(world.obs)), {}
+
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Observations, rewards, terminations, truncations and infos of one step."""
+        if self._world is None:
+            raise ValueError("there are no episodes to step in; call reset first")
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+            which = np.flatnonzero(self._ended).tolist()
+            raise ValueError(
+                f"environments {which} have ended; reset them with options={{'reset_mask': mask}}"
+            )
+        actions = checked_action(self.single_action_space, actions, self.num_envs)
+        world, shown = steps.step_all(
+            self.env, self.autoreset_mode, self.params, self._world, actions
+        )
+        obs, shown = jax.device_get((world.obs, shown))
+        was_new = self._ended & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
+        self._world, self._ended = world, shown.terminated | shown.truncated
+        infos = self._infos(shown, ~was_new)
+        return (
+            in_numpy(self.observation_space, obs),
+            np.array(shown.reward, np.float64),
+            np.array(shown.terminated),
+            np.array(shown.truncated),
+            infos,
+        )
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """The pictures of the present states, or None without a render mode."""
+        if self.render_mode is None:
+            return None
+        if self._world is None:
+            raise ValueError("there are no episodes to draw; call reset first")
+        state = jax.device_get(self._world.state)
+        states = (jax.tree.map(lambda x, i=i: x[i], state) for i in range(self.num_envs))
+        return tuple(pictures.frame(self.env, self.params, one) for one in states)
+
+    def _infos(self, shown: steps.Shown, stepped: np.ndarray) -> dict[str, Any]:
+        """Those of environments that are `stepped`; of ended ones as final, if they began anew."""
+        ended = self._ended
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP or not ended.any():
+            return _masked(shown.info, stepped)
+        obs = in_numpy(self.observation_space, shown.obs)
+        final_obs = np.full(self.num_envs, None, object)
+        for i in np.flatnonzero(ended):
+            final_obs[i] = in_numpy(
+                self.single_observation_space, jax.tree.map(lambda x, i=i: x[i], obs)
+            )
+        final = {"final_obs": final_obs, "final_info": _masked(shown.info, ended)}
+        masks = {f"_{name}": ended.copy() for name in final}
+        return _masked(shown.info, stepped & ~ended) | final | masks
+
+    def _mask(self, options: dict[str, Any]) -> np.ndarray:
+        mask = options.pop("reset_mask", np.ones(self.num_envs, bool))
+        if options:
+            raise ValueError(f"options are {list(options)}; expected reset_mask only")
+        is_mask = isinstance(mask, np.ndarray) and mask.dtype == bool
+        if not is_mask or mask.shape != (self.num_envs,) or not mask.any():
+            raise ValueError(
+                f"reset_mask is {' '.join(repr(mask).split())[:60]}; expected a NumPy array, bool "
+                f"[{self.num_envs}], with at least one True"
+            )
+        return mask
+
+    def _words(self, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+        """The seed of each environment, uint32 `[N]`, and for which there is one, bool `[N]`."""
+        if seed is None or isinstance(seed, int | np.integer):
+            given = [None if seed is None else seed + i for i in range(self.num_envs)]
+        else:
+            given = list(seed)
+        if len(given) != self.num_envs:
+            raise ValueError(f"there are {len(given)} seeds; expected {self.num_envs} or one")
+        words = [steps.word_of(0 if one is None else one) for one in given]
+        return np.array(words, np.uint32), np.array([one is not None for one in given])
+
+
+def _mode(mode: AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        names = ", ".join(known.value for known in AutoresetMode)
+        raise ValueError(f"autoreset_mode is {mode!r}; expected one of {names}") from None
+
+
+def _masked(info: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
+    """The info of the environments in `mask`, zero elsewhere, each beside its mask `_name`."""
+    if not mask.any():
+        return {}
+    found: dict[str, Any] = {}
+    for name, value in info.items():
+        if isinstance(value, dict):
+            found[name] = _masked(value, mask)
+        else:
+            rows = mask.reshape(-1, *[1] * (value.ndim - 1))
+            found[name] = np.where(rows, value, np.zeros((), value.dtype))
+        found[f"_{name}"] = mask.copy()
+    return found

@@ -1,0 +1,82 @@
+"""Every action several times, as one step (frame skip)."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from gymnax.environments import environment
+
+from envs.base import select
+from envs.wrappers.wrapper import State, Wrapper, check_count
+
+
+class ActionRepeat(Wrapper):
+    """Takes every action `num_repeats` times, and observes only what follows (frame skip).
+
+    The reward, and `info["components"]`, are sums over these steps; all else is that of the last
+    one. Where an episode ends within them, the rest is left out, and `info["final_observation"]` is
+    that of the step that ended it. `max_steps_in_episode` still counts the steps of the wrapped
+    environment.
+
+    For each of them `key, step_key = jax.random.split(key)`; a single one gets `key` itself.
+
+    Raises ValueError for less than one repeat.
+    """
+
+    def __init__(self, env: environment.Environment, num_repeats: int):
+        super().__init__(env)
+        check_count("num_repeats", num_repeats)
+        self.num_repeats = num_repeats
+
+    @partial(jax.jit, static_argnames=("self",))
+    def _step(
+        self, key: jax.Array, state: State, action: Any, params: Any
+    ) -> tuple[Any, State, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
+        def step(key: jax.Array, env_state: Any) -> tuple[Any, ...]:
+            obs, env_state, reward, *done, info = self.env.step(key, env_state, action, params)
+            return done[0] | done[1], env_state, earned(reward, info), (obs, *done, info)
+
+        env_state, sums, (obs, terminated, truncated, info) = self._repeat(step, key, state.env)
+        return obs, State(env_state, ()), sums.pop("reward"), terminated, truncated, info | sums
+
+    def step_env(
+        self, key: jax.Array, state: State, action: Any, params: Any
+    ) -> tuple[Any, State, jax.Array, jax.Array, dict[str, Any]]:
+        def step(key: jax.Array, env_state: Any) -> tuple[Any, ...]:
+            obs, env_state, reward, terminated, info = self.env.step_env(
+                key, env_state, action, params
+            )
+            is_over = terminated | self.env.is_truncated(env_state, params)
+            return is_over, env_state, earned(reward, info), (obs, terminated, info)
+
+        env_state, sums, (obs, terminated, info) = self._repeat(step, key, state.env)
+        return obs, State(env_state, ()), sums.pop("reward"), terminated, info | sums
+
+    def _repeat(self, step: Callable[..., Any], key: jax.Array, env_state: Any) -> tuple[Any, ...]:
+        """Steps until one is the last of its episode: the state, the sums, what the last one gave.
+
+        `step(key, env_state)` returns whether it is the last one, and then these three.
+        """
+        if self.num_repeats == 1:
+            return step(key, env_state)[1:]
+
+        def once(carry: tuple[Any, ...], _: None) -> tuple[Any, None]:
+            key, before = carry
+            is_over, env_state, sums, _ = before
+            key, step_key = jax.random.split(key)
+            *after, terms, given = step(step_key, env_state)
+            after = (*after, jax.tree.map(jnp.add, sums, terms), given)
+            return (key, select(is_over, before, after)), None
+
+        shapes = jax.eval_shape(step, key, env_state)
+        is_over, _, *nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        start = key, (is_over, env_state, *nothing)
+        (_, (_, *after)), _ = jax.lax.scan(once, start, length=self.num_repeats)
+        return tuple(after)
+
+
+def earned(reward: jax.Array, info: dict[str, Any]) -> dict[str, jax.Array]:
+    """What adds up over steps: the reward, and its components if there are any."""
+    return {"reward": reward, **{k: v for k, v in info.items() if k == "components"}}

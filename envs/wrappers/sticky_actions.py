@@ -1,0 +1,84 @@
+"""Actions that are repeated at random, so that no sequence of them can be learned by heart."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from gymnax.environments import environment
+
+from envs.base import select
+from envs.wrappers.wrapper import Wrapper
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=("env", "probability"), meta_fields=())
+@dataclass(frozen=True)
+class Sticky:
+    """The numbers of `StickyActions`; a pytree that can be vmapped."""
+
+    env: Any
+    """Those of the wrapped environment."""
+    probability: float = 0.25
+    """Of repeating the action executed before."""
+
+    @property
+    def max_steps_in_episode(self) -> Any:
+        """Steps after which the wrapped environment truncates."""
+        return self.env.max_steps_in_episode
+
+    def replace(self, **changes: Any) -> "Sticky":
+        """A copy with other numbers; those of `env` may be named directly."""
+        own = {name: changes.pop(name) for name in ("env", "probability") if name in changes}
+        after = replace(self, **own)
+        return replace(after, env=after.env.replace(**changes)) if changes else after
+
+
+class StickyActions(Wrapper):
+    """Repeats the action executed before with a probability (Machado et al. 2018, section 5.2).
+
+    The probability is a number of the params, `Sticky`; the argument is its default. An episode's
+    first action is always executed as chosen: which action would do nothing, with which the Arcade
+    Learning Environment starts, is not known here.
+
+    A step of the wrapped environment gets `jax.random.split(key)[1]`, also where the probability is
+    0.
+
+    Raises ValueError for a probability outside of 0 to 1.
+    """
+
+    def __init__(self, env: environment.Environment, probability: float = 0.25):
+        super().__init__(env)
+        if not 0 <= probability <= 1:
+            raise ValueError(f"probability is {probability}; expected 0 to 1")
+        self.probability = probability
+
+    def identity(self) -> dict[str, Any]:
+        """All but the probability, which is only a default parameter."""
+        return {"env": self.env}
+
+    @property
+    def default_params(self) -> Sticky:
+        return Sticky(self.env.default_params, self.probability)
+
+    def inner(self, params: Sticky) -> Any:
+        return params.env
+
+    def decide(
+        self, key: jax.Array, memory: tuple[Any, jax.Array], action: Any, params: Sticky
+    ) -> tuple[jax.Array, Any]:
+        sticky_key, key = jax.random.split(key)
+        last, is_first = memory
+        action = jax.tree.map(lambda x, y: jnp.asarray(x, y.dtype), action, last)
+        sticks = jax.random.bernoulli(sticky_key, params.probability) & ~is_first
+        return key, select(sticks, last, action)
+
+    def begin(self, obs: Any, params: Sticky) -> tuple[Any, jax.Array]:
+        """No action yet, and that there is none."""
+        action = jax.eval_shape(self.action_space(params).sample, jax.random.key(0))
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), action), jnp.bool_(True)
+
+    def remember(
+        self, memory: Any, obs: Any, action: Any, reward: jax.Array, params: Sticky
+    ) -> tuple[Any, jax.Array]:
+        return action, jnp.bool_(False)

@@ -1,0 +1,392 @@
+"""The adapter against Gymnasium's own checker and vector, and loops over the bare environment."""
+
+import re
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import gymnasium.spaces as theirs
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from gymnax.environments import spaces as ours
+from gymnax.environments.classic_control import pendulum
+
+import envs
+from envs.durotaxis import Durotaxis
+from envs.grid import Grid
+from envs.gymnasium_adapter import (
+    AutoresetMode,
+    GymnasiumEnv,
+    GymnasiumVectorEnv,
+    register,
+)
+from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, in_numpy
+from envs.snake import Snake
+from envs.two_snake import TwoSnake
+from envs.vector_field import VectorField
+from envs.wrappers import FrameStack, StickyActions
+
+N, T = 5, 30
+NEXT_STEP, SAME_STEP, DISABLED = AutoresetMode
+SNAKE = Snake(5, 5, "features", rules="modern")
+CARTPOLE = gymnax.make("CartPole-v1")[0]
+DUEL = TwoSnake(5, 9, opponents=("rival",), rival=True)
+UNBOUNDED = "A Box observation space m(in|ax)imum value is -?infinity"
+UNSCALED = "For Box action spaces, we recommend using a symmetric and normalized space"
+ADVICE = {
+    "Durotaxis-v0": {UNBOUNDED, UNSCALED},  # a measured field may have any stiffness; px
+    "VectorField-v0": {UNBOUNDED},  # Gaussian noise
+    "CircularCartPole-v0": {UNBOUNDED},  # speeds
+    "Pendulum-v1": {UNSCALED},  # newton metres
+}
+"""What the checker advises against, and is so: physical units, and numbers without a bound."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ids() -> list[str]:
+    return register()
+
+
+def short(env: Any, steps: int = 12) -> Any:
+    return env.default_params.replace(max_steps_in_episode=steps)
+
+
+@pytest.mark.parametrize("env_id", [*envs.ALL, "CartPole-v1", "Pendulum-v1"])
+def test_gymnasium_finds_nothing_to_criticise(env_id):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_env(gymnasium.make(f"jaxrl/{env_id}").unwrapped)
+    advice = ADVICE.get(env_id, set())
+    said = [str(warning.message) for warning in caught]
+    assert all(any(re.search(known, text) for known in advice) for text in said), said
+    assert all(any(re.search(known, text) for text in said) for known in advice)
+
+
+def test_one_environment_is_a_loop_over_the_bare_one():
+    params = short(SNAKE)
+    env = GymnasiumEnv(SNAKE, params)
+    obs, info = env.reset(seed=3)
+    key, _, reset_key = jax.random.split(jax.random.key(3), 3)
+    expected, state = SNAKE.reset(reset_key, params)
+    np.testing.assert_array_equal(obs, expected)
+    assert info == {}
+    ends = []
+    for i in range(T):
+        obs, reward, terminated, truncated, info = env.step(i % 3)
+        key, step_key, _ = jax.random.split(key, 3)
+        expected, state, gain, died, told = SNAKE.step_env(step_key, state, i % 3, params)
+        np.testing.assert_allclose(obs, expected, rtol=1e-5, atol=1e-6)
+        assert (reward, terminated) == (pytest.approx(float(gain)), bool(died))
+        assert truncated == (int(state.time) >= 12)
+        assert info["outcome"] == {name: x.item() for name, x in told["outcome"].items()}
+        if terminated or truncated:
+            ends.append(truncated)
+            with pytest.raises(ValueError, match="there is no episode to step in; call reset"):
+                env.step(0)
+            obs, _ = env.reset()
+            key, _, reset_key = jax.random.split(key, 3)
+            expected, state = SNAKE.reset(reset_key, params)
+            np.testing.assert_array_equal(obs, expected)
+    assert ends
+    assert type(reward) is float
+    assert type(terminated) is type(truncated) is bool
+
+
+@pytest.mark.parametrize(
+    ("env", "mode"),
+    [
+        (SNAKE, NEXT_STEP),
+        (SNAKE, SAME_STEP),
+        (SNAKE, DISABLED),
+        (CARTPOLE, NEXT_STEP),
+        (DUEL, SAME_STEP),
+    ],
+    ids=lambda case: case.value if isinstance(case, AutoresetMode) else case.name,
+)
+def test_a_vector_is_that_of_gymnasium_over_single_ones(env, mode):
+    """Observations, rewards, flags, and infos with their masks, whoever resets."""
+    params = short(env)
+    ours_ = GymnasiumVectorEnv(env, N, params, mode)
+    theirs_ = SyncVectorEnv([lambda: GymnasiumEnv(env, params)] * N, autoreset_mode=mode)
+    assert ours_.observation_space == theirs_.observation_space
+    assert ours_.action_space == theirs_.action_space
+    assert ours_.metadata["autoreset_mode"] is theirs_.metadata["autoreset_mode"] is mode
+    same = lambda found, expected: (
+        data_equivalence(found, expected) or pytest.fail(f"{found}\n{expected}")
+    )
+    same(ours_.reset(seed=7), theirs_.reset(seed=7))
+    ours_.action_space.seed(0)
+    ended = 0
+    for _ in range(T):
+        action = ours_.action_space.sample()
+        found = ours_.step(action)
+        same(found, theirs_.step(action))
+        assert found[0] in ours_.observation_space
+        done = found[2] | found[3]
+        ended += done.sum()
+        if mode is DISABLED and done.any():
+            with pytest.raises(ValueError, match=r"environments \[.*\] have ended; reset them"):
+                ours_.step(action)
+            options = lambda mask=done: {"reset_mask": mask.copy()}
+            same(ours_.reset(options=options()), theirs_.reset(options=options()))
+    assert ended > N
+    same(ours_.reset(), theirs_.reset())
+    same(ours_.reset(seed=[1, 2, 3, 4, 5]), theirs_.reset(seed=[1, 2, 3, 4, 5]))
+    masked = {"seed": 11, "options": {"reset_mask": np.arange(N) == 2}}
+    same(ours_.reset(**masked), theirs_.reset(seed=11, options=dict(masked["options"])))
+
+
+def test_what_ended_is_in_the_infos_of_the_same_step():
+    """Without Gymnasium's vector: the clock ends all episodes at once."""
+    games = GymnasiumVectorEnv(Grid(), 3, short(Grid(), 2), "SameStep")
+    games.reset(seed=0)
+    _, _, _, truncated, infos = games.step(np.array([0, 1, 2]))
+    assert not truncated.any()
+    assert "final_obs" not in infos
+    assert infos["_outcome"].all()
+    obs, _, terminated, truncated, infos = games.step(np.array([0, 1, 2]))
+    assert (truncated & ~terminated).all()
+    assert infos["_final_obs"].all()
+    assert infos["_final_info"].all()
+    assert infos["final_info"]["_outcome"].all()
+    assert "outcome" not in infos
+    for final, shown in zip(infos["final_obs"], obs, strict=True):
+        assert final.shape == shown.shape
+        assert final in games.single_observation_space
+    assert not np.array_equal(np.stack(infos["final_obs"]), obs)
+
+
+def test_seeds_decide_everything():
+    def episode(seeds):
+        games = GymnasiumVectorEnv(SNAKE, N)
+        shown = [games.reset(seed=seed)[0] for seed in seeds]
+        return [*shown, *(games.step(np.full(N, i % 3))[0] for i in range(10))]
+
+    assert data_equivalence(episode([4, None]), episode([4, None]), exact=True)
+    assert not data_equivalence(episode([4, None]), episode([5, None]))
+    start, again = episode([4, None])[:2]
+    assert not np.array_equal(start, again)
+    unseeded = [GymnasiumVectorEnv(SNAKE, 64).reset()[0] for _ in range(2)]
+    assert not np.array_equal(*unseeded)
+    assert len(np.unique(unseeded[0], axis=0)) > 10
+
+
+def test_nothing_is_compiled_twice():
+    """Also where gymnax's first state is of another type than those that follow."""
+    traces = []
+
+    class Counted(pendulum.Pendulum):
+        def step_env(self, *arguments):
+            traces.append(0)
+            return super().step_env(*arguments)
+
+    env = Counted()
+    for seed in range(2):
+        games = GymnasiumVectorEnv(env, N, short(env), autoreset_mode="SameStep")
+        games.reset(seed=seed)
+        for _ in range(T):
+            games.step(np.zeros((N, 1)))
+    assert len(traces) == 1
+
+
+def test_observations_may_be_written_to():
+    env, games = GymnasiumEnv(SNAKE), GymnasiumVectorEnv(SNAKE, 2)
+    for obs in (env.reset(seed=0)[0], env.step(0)[0], games.reset()[0], games.step([0, 0])[0]):
+        obs[:] = 0
+
+
+def test_actions_of_several_parts():
+    env = Durotaxis(capacity=8, num_founders=3, action="nodes")
+    params = replace(env.default_params, threshold_nodes=8)
+    games = GymnasiumVectorEnv(env, 2, params)
+    obs, _ = games.reset(seed=0)
+    assert obs["nodes"].shape == (2, 9, 11)
+    assert obs in games.observation_space
+    obs, *_ = games.step(games.action_space.sample())
+    assert obs in games.observation_space
+    single = GymnasiumEnv(env, params)
+    single.reset(seed=0)
+    assert single.step(single.action_space.sample())[0] in single.observation_space
+    with pytest.raises(ValueError, match=r"action is array\(.*; expected a tuple of 2"):
+        games.step(np.zeros((2, 8), int))
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (3, "action is 3; expected 0 to 2"),
+        (-1, "action is -1; expected 0 to 2"),
+        (2**32, "action is 4294967296; expected 0 to 2"),
+        (1.0, r"action is 1.0; expected int32 of shape \(\)"),
+        ("left", "action is 'left'; expected int32"),
+        (None, "action is None; expected int32"),
+        (np.zeros(1, int), r"action has shape \(1,\); expected \(\)"),
+    ],
+)
+def test_actions_outside_of_the_space_are_refused(action, message):
+    env = GymnasiumEnv(SNAKE)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=message) as caught:
+        env.step(action)
+    assert "\n" not in str(caught.value)
+
+
+def test_batches_of_actions_are_checked_one_by_one():
+    games = GymnasiumVectorEnv(SNAKE, 3)
+    games.reset(seed=0)
+    with pytest.raises(ValueError, match=r"action is 7 at \[1\]; expected 0 to 2"):
+        games.step(np.array([0, 7, 2]))
+    with pytest.raises(ValueError, match=r"action has shape \(2,\); expected \(3,\)"):
+        games.step(np.array([0, 1]))
+    box = theirs.Box(-2.0, 2.0, (2,), np.float32)
+    rounded = checked_action(box, np.array([2 + 1e-12, 1]))
+    assert rounded.dtype == np.float32
+    for wrong in (2.5, np.nan, np.inf):
+        with pytest.raises(
+            ValueError, match=rf"action is {np.float32(wrong)} at \[0, 1\]; expected -2.0 to"
+        ):
+            checked_action(box, [[0.0, wrong]], 1)
+
+
+@pytest.mark.parametrize(
+    ("space", "expected"),
+    [
+        (ours.Discrete(4), theirs.Discrete(4)),
+        (ours.Box(0, 255, (2, 3), jnp.uint8), theirs.Box(0, 255, (2, 3), np.uint8)),
+        (ours.Box(0, 1, (2,), jnp.bool_), theirs.Box(0, 1, (2,), np.bool_)),  # pyright: ignore
+        (ours.Box(-jnp.inf, jnp.inf, (2,)), theirs.Box(-np.inf, np.inf, (2,), np.float32)),
+        (
+            ours.Box(0.0, jnp.arange(1.0, 3.0), (2,)),
+            theirs.Box(np.zeros(2, "f"), np.array([1, 2], "f")),
+        ),
+        (
+            ours.Box(0, jnp.uint32(2**32 - 1), (), jnp.uint32),
+            theirs.Box(0, 2**32 - 1, (), np.uint32),
+        ),
+        (
+            ours.Tuple([ours.Discrete(2), ours.Dict({"a": ours.Discrete(3)})]),
+            theirs.Tuple([theirs.Discrete(2), theirs.Dict({"a": theirs.Discrete(3)})]),
+        ),
+        (DUEL.action_space(), theirs.MultiDiscrete([3, 3])),
+    ],
+)
+def test_spaces_hold_the_same_values(space, expected):
+    found = gymnasium_space(space)
+    assert found == expected
+    if not isinstance(space, ours.Dict | ours.Tuple):
+        low_high = jnp.zeros(space.shape, space.dtype), jnp.ones(space.shape, space.dtype)
+        assert all(in_numpy(found, x) in found for x in low_high)
+
+
+def test_unbounded_spaces_say_so():
+    space = gymnasium_space(VectorField().observation_space())
+    assert isinstance(space, theirs.Box)
+    assert not space.is_bounded("below")
+    assert not space.is_bounded("above")
+    with pytest.raises(ValueError, match="the space is a Space; expected Discrete, Box, Dict"):
+        gymnasium_space(ours.Space())
+
+
+@pytest.mark.parametrize(
+    "env", [SNAKE, DUEL, Grid(), FrameStack(StickyActions(SNAKE), 2)], ids=lambda env: env.name
+)
+def test_pictures_follow_the_state(env):
+    single = GymnasiumEnv(env, render_mode="rgb_array")
+    with pytest.raises(ValueError, match="no episode to draw; call reset first"):
+        single.render()
+    single.reset(seed=0)
+    before = np.asarray(single.render())
+    single.step(np.zeros(single.action_space.shape or (), int))
+    after = np.asarray(single.render())
+    assert before.dtype == after.dtype == np.uint8
+    assert before.shape == after.shape
+    assert not np.array_equal(before, after)
+
+
+def test_the_last_picture_is_of_the_end():
+    """Not of the next episode, which has not begun."""
+    games = GymnasiumVectorEnv(SNAKE, 2, short(SNAKE, 1), render_mode="rgb_array")
+    games.reset(seed=0)
+    _, _, _, truncated, _ = games.step([0, 0])
+    assert truncated.all()
+    at_end = np.stack(games.render() or ())
+    games.step([0, 0])
+    after = np.stack(games.render() or ())
+    assert len(at_end) == 2
+    assert (at_end != after).any(axis=(1, 2, 3)).all()
+    assert GymnasiumVectorEnv(SNAKE, 2).render() is None
+
+
+def test_gymnasium_makes_what_is_registered(ids):
+    assert {"jaxrl/Snake-v0", "jaxrl/Breakout-MinAtar"} <= set(ids)
+    assert register() == ids
+    env: Any = gymnasium.make("jaxrl/Snake-v0", rows=6, cols=7, render_mode="rgb_array")
+    assert env.unwrapped.env == Snake(6, 7)
+    assert env.reset(seed=1)[0] in env.observation_space
+    assert env.render().shape[2] == 3
+    games = gymnasium.make_vec("jaxrl/Snake-v0", num_envs=3, rows=6, autoreset_mode="SameStep")
+    assert (games.num_envs, games.metadata["autoreset_mode"]) == (3, SAME_STEP)
+    games = RecordEpisodeStatistics(games)
+    games.reset(seed=1)
+    while "episode" not in (infos := games.step(games.action_space.sample())[4]):
+        pass
+    assert (infos["episode"]["l"][infos["_episode"]] > 0).all()
+    with pytest.raises(ValueError, match="rows is 3; expected 4 to 20 cells"):
+        gymnasium.make("jaxrl/Snake-v0", rows=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: GymnasiumEnv("Snake-v0"), "env is a str; expected an environment"),
+        (lambda: GymnasiumEnv(SNAKE, render_mode="human"), "'human'; expected None or 'rgb_array'"),
+        (lambda: GymnasiumEnv(VectorField(), None, "rgb_array"), "'rgb_array'; expected None$"),
+        (lambda: GymnasiumEnv(SNAKE).step(0), "there is no episode to step in; call reset first"),
+        (
+            lambda: GymnasiumEnv(SNAKE).reset(seed=-1),
+            "seed is -1; expected an integer of at least 0",
+        ),
+        (
+            lambda: GymnasiumEnv(SNAKE).reset(options={"a": 1}),
+            r"options are \['a'\]; expected none",
+        ),
+        (lambda: GymnasiumVectorEnv(SNAKE, 0), "num_envs is 0; expected an integer of at least 1"),
+        (
+            lambda: GymnasiumVectorEnv(SNAKE, 2, None, "Never"),
+            "autoreset_mode is 'Never'; expected one of NextStep, SameStep, Disabled",
+        ),
+        (lambda: GymnasiumVectorEnv(SNAKE, 2).step([0, 0]), "there are no episodes to step in"),
+        (lambda: GymnasiumVectorEnv(SNAKE, 2).reset(seed=[1]), "there are 1 seeds; expected 2"),
+        (
+            lambda: GymnasiumVectorEnv(SNAKE, 2).reset(options={"reset_mask": [True, True]}),
+            r"reset_mask is \[True, True\]; expected a NumPy array, bool \[2\]",
+        ),
+        (
+            lambda: GymnasiumVectorEnv(SNAKE, 2).reset(options={"reset_mask": np.eye(2)[0] > 0}),
+            "reset_mask leaves environments without an episode; reset all",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(call, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_only_the_adapter_imports_gymnasium():
+    root = Path(envs.__file__).parent
+    needs = re.compile(r"^\s*(import|from) gymnasium\b", re.MULTILINE)
+    found = {
+        path.relative_to(root).parts[0]
+        for path in root.rglob("*.py")
+        if needs.search(path.read_text())
+    }
+    assert found == {"gymnasium_adapter"}

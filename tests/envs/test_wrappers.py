@@ -1,0 +1,384 @@
+"""Wrappers against loops in plain Python over the bare environment, and how they nest."""
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import struct
+from gymnax.environments import spaces
+
+import envs
+from envs.base import Environment
+from envs.checker import env_checker
+from envs.snake import Snake
+from envs.vector_field import VectorField
+from envs.wrappers import ActionRepeat, FrameStack, LastAction, StickyActions, Wrapper
+
+T = 40
+CARTPOLE, BREAKOUT, PENDULUM = (
+    gymnax.make(name)[0] for name in ("CartPole-v1", "Breakout-MinAtar", "Pendulum-v1")
+)
+SNAKE = Snake(5, 5, "features")
+GAMES = {"CartPole": CARTPOLE, "Breakout": BREAKOUT, "Snake": SNAKE}
+over_games = pytest.mark.parametrize("game", GAMES.values(), ids=GAMES)
+
+
+@struct.dataclass
+class Trace:
+    executed: jax.Array  # int32, the last action
+    time: jax.Array
+
+
+@struct.dataclass
+class Limits:
+    max_steps_in_episode: int = 1000
+    lifetime: int = 1000
+
+
+class Recorder(Environment):
+    """Shows the action that it was given and the time, which is also the reward."""
+
+    @property
+    def default_params(self) -> Limits:
+        return Limits()
+
+    def start(self, chance, params):
+        return Trace(jnp.int32(-1), jnp.int32(0))
+
+    def transition(self, chance, state, action, params):
+        after = Trace(jnp.asarray(action, jnp.int32), state.time + 1)
+        reward = after.time.astype(jnp.float32)
+        info = {"components": jnp.stack([reward - 1, 1.0]), "outcome": {"steps": after.time}}
+        return after, reward, after.time >= params.lifetime, info
+
+    def describe(self, state, features, params):
+        return jnp.stack([state.executed, state.time]).astype(jnp.float32)
+
+    @property
+    def name(self) -> str:
+        return "Recorder-v0"
+
+    @property
+    def num_actions(self) -> int:
+        return 4
+
+    def action_space(self, params=None):
+        return spaces.Discrete(4)
+
+    def observation_space(self, params=None):
+        return spaces.Box(-1.0, jnp.inf, (2,), jnp.float32)
+
+
+class Step(NamedTuple):
+    """What one call of `step` returned, as NumPy, and what it was given."""
+
+    action: Any
+    obs: Any
+    reward: Any
+    terminated: Any
+    truncated: Any
+    info: Any
+
+
+def keys_of(seed: int) -> jax.Array:
+    return jax.random.split(jax.random.key(seed), T + 1)
+
+
+def short(env: Any, steps: int = 9) -> Any:
+    """Its params with episodes so short that most end by the clock."""
+    return env.default_params.replace(max_steps_in_episode=steps)
+
+
+def play(env: Any, params: Any, change_key=lambda key: key) -> tuple[np.ndarray, list[Step]]:
+    """The first observation and T random steps; `change_key` is applied to their keys."""
+    keys = keys_of(0)
+    sample = jax.jit(env.action_space(params).sample)
+    obs, state = env.reset(keys[T], params)
+    first, steps = np.asarray(obs), []
+    for i, key in enumerate(keys[:T]):
+        action = sample(jax.random.key(1000 + i))
+        obs, state, *rest = env.step(change_key(key), state, action, params)
+        steps.append(Step(*jax.tree.map(np.asarray, (action, obs, *rest))))
+    return first, steps
+
+
+def assert_close(found: Any, expected: Any):
+    same = lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+    jax.tree.map(same, found, expected)
+
+
+@over_games
+def test_frame_stack_is_a_queue_of_observations(game):
+    params = short(game)
+    first, bare = play(game, params)
+    shown, steps = play(FrameStack(game, 3), params)
+    queue = deque([first] * 3, maxlen=3)
+    join = lambda frames: np.concatenate(list(frames), axis=-1)
+    assert_close(shown, join(queue))
+    for step, plain in zip(steps, bare, strict=True):
+        queue.append(plain.info["final_observation"])
+        assert_close(step.info["final_observation"], join(queue))
+        if plain.terminated or plain.truncated:
+            queue = deque([plain.obs] * 3, maxlen=3)
+        assert_close(step.obs, join(queue))
+        assert step.obs.dtype == plain.obs.dtype
+        assert_close(step[2:5], plain[2:5])
+    assert any(step.truncated for step in steps)
+
+
+@over_games
+@pytest.mark.parametrize("reward", [False, True])
+def test_last_action_is_one_hot_and_none_at_the_start(game, reward):
+    params = short(game)
+    first, bare = play(game, params)
+    env = LastAction(game, reward)
+    shown, steps = play(env, params)
+
+    def join(obs, numbers):
+        planes = np.broadcast_to(np.asarray(numbers, obs.dtype), (*obs.shape[:-1], len(numbers)))
+        return np.concatenate([obs, planes], axis=-1)
+
+    nothing = [0] * (game.num_actions + reward)
+    assert_close(shown, join(first, nothing))
+    for step, plain in zip(steps, bare, strict=True):
+        numbers = [*np.eye(game.num_actions)[step.action], *([plain.reward] if reward else [])]
+        assert_close(step.info["final_observation"], join(plain.info["final_observation"], numbers))
+        done = plain.terminated or plain.truncated
+        assert_close(step.obs, join(plain.obs, nothing if done else numbers))
+    assert env.observation_space(params).shape == shown.shape
+
+
+@over_games
+def test_action_repeat_sums_rewards_until_the_end(game):
+    params, env = short(game, steps=10), ActionRepeat(game, 4)  # 10 is 4 + 4 + 2
+    _, steps = play(env, params)
+    _, state = game.reset(keys_of(0)[T], params)
+    for step, key in zip(steps, keys_of(0)[:T], strict=True):
+        total = 0.0
+        for _ in range(4):
+            key, one = jax.random.split(key)
+            obs, state, reward, *done, info = game.step(one, state, step.action, params)
+            total += float(reward)
+            if any(done):
+                break
+        assert_close(step[1:], (obs, np.float32(total), *done, info))
+    assert any(step.truncated for step in steps)
+
+
+@over_games
+def test_sticky_actions_execute_what_they_draw(game):
+    inner = short(game)
+    env = StickyActions(game, 0.5)
+    _, steps = play(env, env.default_params.replace(env=inner))
+    _, state = game.reset(keys_of(0)[T], inner)
+    last = None
+    for step, key in zip(steps, keys_of(0)[:T], strict=True):
+        sticky_key, env_key = jax.random.split(key)
+        sticks = last is not None and bool(jax.random.bernoulli(sticky_key, 0.5))
+        executed = last if sticks else step.action
+        obs, state, *rest = game.step(env_key, state, executed, inner)
+        assert_close(step[1:], (obs, *rest))
+        last = None if rest[1] or rest[2] else executed
+
+
+def test_actions_stick_with_the_probability_of_the_params():
+    """Read from what the innermost environment says it was given."""
+    env, steps, count = StickyActions(Recorder()), 300, 64
+    probability = jnp.array([0.0, 0.25, 0.7, 1.0])
+
+    @jax.jit
+    def executed(probability, key):
+        params = env.default_params.replace(probability=probability, max_steps_in_episode=steps + 1)
+        reset_key, chosen_key, key = jax.random.split(key, 3)
+        chosen = jax.random.randint(chosen_key, (steps,), 0, 4)
+        _, state = env.reset(reset_key, params)
+
+        def step(carry, action):
+            key, state = carry
+            key, step_key = jax.random.split(key)
+            obs, state, *_ = env.step(step_key, state, action, params)
+            return (key, state), obs[0].astype(jnp.int32)
+
+        return chosen, jax.lax.scan(step, (key, state), chosen)[1]
+
+    keys = jax.random.split(jax.random.key(0), count)
+    of_keys = jax.vmap(executed, in_axes=(None, 0))
+    found = jax.vmap(of_keys, in_axes=(0, None))(probability, keys)
+    chosen, done = (np.asarray(x) for x in found)  # [4, count, steps]
+    np.testing.assert_array_equal(done[..., 0], chosen[..., 0])
+    np.testing.assert_array_equal(done[0], chosen[0])
+    assert (done[3] == chosen[3, :, :1]).all()
+    before, after, wish = done[..., :-1], done[..., 1:], chosen[..., 1:]
+    assert ((after == wish) | (after == before)).all()
+    differs = wish != before
+    for i, p in ((1, 0.25), (2, 0.7)):
+        stuck = (after == before)[i][differs[i]]
+        assert abs(stuck.mean() - p) < 5 * np.sqrt(p * (1 - p) / stuck.size)
+
+
+@pytest.mark.parametrize("game", [BREAKOUT, SNAKE], ids=["Breakout", "Snake"])
+@pytest.mark.parametrize(
+    "wrap", [Wrapper, lambda env: FrameStack(env, 1), lambda env: ActionRepeat(env, 1)]
+)
+def test_one_frame_and_one_repeat_change_nothing(game, wrap):
+    """Bit for bit; environments that round may differ in the last bit, compiled in two places."""
+    params = short(game)
+    assert jax.tree.all(jax.tree.map(np.array_equal, play(wrap(game), params), play(game, params)))
+
+
+@pytest.mark.parametrize("game", [BREAKOUT, SNAKE], ids=["Breakout", "Snake"])
+def test_actions_that_never_stick_change_nothing_but_keys(game):
+    env, params = StickyActions(game, 0.0), short(game)
+    found = play(env, env.default_params.replace(env=params))
+    expected = play(game, params, lambda key: jax.random.split(key)[1])
+    assert jax.tree.all(jax.tree.map(np.array_equal, found, expected))
+
+
+def test_components_add_up_and_outcomes_pass_through():
+    env = ActionRepeat(Recorder(), 3)
+    params = Limits(lifetime=8)
+    _, state = env.reset(jax.random.key(0), params)
+    seen = []
+    for i in range(4):
+        obs, state, reward, terminated, truncated, info = env.step(
+            jax.random.key(i), state, 1, params
+        )
+        assert float(reward) == float(info["components"].sum())
+        assert not truncated
+        seen.append((float(reward), bool(terminated), int(info["outcome"]["steps"])))
+        final = info["final_observation"]
+        assert (float(final[1]), float(obs[1])) == ((8, 0) if terminated else (float(obs[1]),) * 2)
+    assert seen == [(6, False, 3), (15, False, 6), (15, True, 8), (6, False, 3)]
+    assert int(state.time) == 3
+
+
+def test_the_hooks_of_gymnax_go_on_where_step_resets():
+    """`step_env` and `is_truncated` are `step` without the reset."""
+    env = LastAction(ActionRepeat(FrameStack(Recorder(), 2), 3))
+    params = Limits(max_steps_in_episode=5)
+    _, state = env.reset(jax.random.key(0), params)
+    for i in range(2):
+        key_data = jax.random.key_data(jax.random.key(i))
+        key = lambda data=key_data: jax.random.wrap_key_data(data)
+        stepped = env.step(key(), state, 2, params)
+        obs, after, reward, terminated, _ = env.step_env(key(), state, 2, params)
+        truncated = env.is_truncated(after, params)
+        assert_close((obs, reward), (stepped[5]["final_observation"], stepped[2]))
+        assert (bool(terminated), bool(truncated)) == (bool(stepped[3]), bool(stepped[4]))
+        np.testing.assert_array_equal(env.get_obs(after, params), obs)
+        np.testing.assert_array_equal(env.observe(key(), after, 2, params), obs)
+        state = after
+    assert int(state.time) == 5
+    assert truncated
+
+
+def test_continuous_actions_are_shown_within_their_bounds():
+    env = LastAction(PENDULUM)
+    params = env.default_params
+    obs, state = env.reset(jax.random.key(0), params)
+    assert obs.shape == env.observation_space(params).shape == (4,)
+    for action, shown in ((0.5, 0.5), (9.0, 2.0), (-jnp.inf, -2.0)):
+        obs, *_ = env.step(jax.random.key(1), state, jnp.array([action]), params)
+        assert float(obs[3]) == shown
+        assert env.observation_space(params).contains(obs)
+    field = LastAction(VectorField())  # whose steps survive an action that is no number
+    _, state = field.reset(jax.random.key(0))
+    obs, *_ = field.step(jax.random.key(1), state, jnp.array([jnp.nan, 0.0]))
+    assert jnp.isfinite(obs).all()
+
+
+def test_images_keep_their_height_and_width():
+    class Screen(Recorder):
+        def describe(self, state, features, params):
+            return jnp.full((3, 5), state.time, jnp.uint8)
+
+        def observation_space(self, params=None):
+            return spaces.Box(0, 255, (3, 5), jnp.uint8)
+
+    for env, channels in ((FrameStack(Screen(), 4), 4), (LastAction(Screen()), 5)):
+        obs, state = env.reset(jax.random.key(0))
+        assert obs.shape == env.observation_space().shape == (3, 5, channels)
+        obs, *_ = env.step(jax.random.key(1), state, 3)
+        assert obs.dtype == env.observation_space().dtype == jnp.uint8
+        expected = [0, 0, 0, 1] if channels == 4 else [1, 0, 0, 0, 1]
+        assert (np.asarray(obs) == expected).all()
+
+
+def atari(env):
+    return FrameStack(LastAction(ActionRepeat(StickyActions(env), 2)), 2)
+
+
+def reversed_and_twice(env):
+    env = StickyActions(ActionRepeat(LastAction(FrameStack(env, 2), reward=True), 2), 0.1)
+    return StickyActions(env, 0.2)
+
+
+@pytest.mark.parametrize(
+    "env",
+    [atari(Snake(12, 12, "features")), reversed_and_twice(BREAKOUT)],
+    ids=["Snake", "Breakout"],
+)
+def test_every_nest_keeps_the_contract(env):
+    env_checker(env)
+
+
+def test_equal_wrappers_share_a_compilation():
+    one, other = (atari(Snake(6, 6)) for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one is not other
+    assert FrameStack(SNAKE, 2) != FrameStack(SNAKE, 3) != LastAction(SNAKE)
+    assert LastAction(SNAKE) != LastAction(SNAKE, reward=True)
+    assert FrameStack(SNAKE, 2) != FrameStack(Snake(6, 6), 2)
+    assert StickyActions(SNAKE, 0.1) == StickyActions(SNAKE, 0.2)  # a number of the params
+    assert FrameStack(CARTPOLE, 2) == FrameStack(CARTPOLE, 2)
+    assert FrameStack(CARTPOLE, 2) != FrameStack(gymnax.make("CartPole-v1")[0], 2)
+
+
+def test_what_a_wrapper_says_of_its_environment():
+    env = atari(SNAKE)
+    assert env.name == "FrameStack(LastAction(ActionRepeat(StickyActions(Snake-v0))))"
+    assert (env.num_actions, env.action_space().n) == (3, 3)
+    params = env.default_params
+    assert (params.probability, params.env) == (0.25, SNAKE.default_params)
+    shorter = params.replace(max_steps_in_episode=7, probability=0.5)
+    assert (shorter.max_steps_in_episode, shorter.env.max_steps_in_episode) == (7, 7)
+    assert shorter.probability == 0.5
+    assert params.max_steps_in_episode == SNAKE.default_params.max_steps_in_episode
+
+
+def test_gradients_flow_where_the_wrapped_environment_lets_them():
+    def slope(env):
+        params = env.default_params
+        _, state = env.reset(jax.random.key(0), params)
+        last = lambda u: env.step(jax.random.key(1), state, u, params)[1].env.z.sum()
+        return np.asarray(jax.grad(last)(jnp.zeros(2)))
+
+    assert (slope(FrameStack(VectorField(), 2)) == 0).all()
+    assert (slope(FrameStack(VectorField().with_transition_gradients(), 2)) != 0).all()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: FrameStack(envs.make("Snake-v0"), 2), r"env is a tuple; expected an environment"),  # pyright: ignore
+        (lambda: FrameStack(SNAKE, 0), "num_frames is 0; expected an integer of at least 1"),
+        (lambda: ActionRepeat(SNAKE, 1.5), "num_repeats is 1.5; expected an integer"),  # pyright: ignore
+        (lambda: StickyActions(SNAKE, 1.5), "probability is 1.5; expected 0 to 1"),
+        (
+            lambda: FrameStack(envs.make("Grid-v0", observation="index")[0], 2),
+            "observations of Grid-v0 are a Discrete; expected a Box, one array",
+        ),
+        (
+            lambda: LastAction(envs.make("Durotaxis-v0", action="nodes")[0]),
+            "observations of Durotaxis-v0 are a Dict; expected a Box, one array",
+        ),
+    ],
+)
+def test_what_cannot_be_wrapped_is_refused(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
