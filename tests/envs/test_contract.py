@@ -204,7 +204,7 @@ class Place:
     [
         (HasNoTime, "the state has no field `time`"),
         (HasNoLimit, "params has no field `max_steps_in_episode`"),
-        (TimesOutAsDeath, "time limit changed `terminated`"),
+        (TimesOutAsDeath, "time limit made a step terminate"),
         (ForgetsDtype, "observation is float32.* after step, but int32.* after reset"),
         (LeavesItsSpace, "outside observation_space"),
         (IsNeverEqual, "not equal, so each would compile again"),
