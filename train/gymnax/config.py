@@ -19,6 +19,9 @@ def budget(steps: int) -> settings.PlayConfig:
     return settings.PlayConfig(total_steps=steps, chunk_steps=steps // 100, evaluation_games=200)
 
 
+BOTH = normalisation.Config(observations=True, rewards=True, reward_clip=10.0)
+
+
 @dataclass(frozen=True)
 class Config:
     """The fields of every preset."""
@@ -34,7 +37,7 @@ class PPO(Config):
     """Learns by policy gradients."""
 
     agent: ppo.Config = ppo.Config(learning_rate=1e-3, epochs=4, minibatches=4, shuffle_group=4)
-    normalise: normalisation.Config = normalisation.Config()
+    normalise: normalisation.Config = BOTH
     anneal: bool = True
     """Let the learning rate and the entropy weight fall to zero over the budget."""
 
@@ -68,7 +71,7 @@ class DQN(Config):
 
     agent: dqn.Config = dqn.Config()
     network: Network = Network(hidden=(128, 128), activation="relu")
-    anneal: bool = False
+    anneal: bool = True
     """Let the learning rate fall to zero over the budget."""
 
 
@@ -172,7 +175,6 @@ def preset_for(algorithm: str, family: str) -> str:
     return suited if family in FAMILIES and suited in PRESETS else algorithm
 
 
-BOTH = normalisation.Config(observations=True, rewards=True, reward_clip=10.0)
 MINATAR = Game("Breakout-MinAtar")
 IMAGES = Network(hidden=(128,), activation="relu")
 PRESETS: dict[str, AnyConfig] = {
@@ -180,6 +182,7 @@ PRESETS: dict[str, AnyConfig] = {
     "ppo_minatar": PPO(
         env=MINATAR,
         network=IMAGES,
+        normalise=normalisation.Config(),
         loop=LoopConfig(num_envs=64, num_steps=128),
         agent=ppo.Config(learning_rate=1e-3, epochs=4, minibatches=8, shuffle_group=16),
         run=budget(10_000_000),
@@ -189,7 +192,6 @@ PRESETS: dict[str, AnyConfig] = {
         agent=ppo.Config(
             learning_rate=1e-3, epochs=8, minibatches=16, shuffle_group=4, entropy_weight=0.0
         ),
-        normalise=BOTH,
         run=budget(500_000),
     ),
     "recurrent": Recurrent(env=Game("MemoryChain-bsuite", numbers=("memory_length=10",))),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from train.gymnax import environments
+from train.gymnax import environments, pictures
 from train.gymnax.config import PRESETS, SUMMARIES, AnyConfig, idle, preset_for
 from train.gymnax.training import make_training
 from train.host import command
@@ -17,6 +17,8 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    pictures=pictures.draw,
+    film=pictures.film,
 )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench.tables import allo, durotaxis, modules, snake, vector_field
+from tests.bench.tables import allo, common_ground, durotaxis, modules, snake, vector_field
 
 ROOT = Path(__file__).resolve().parents[3]
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -12,9 +12,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "allo_accuracy": allo.accuracy,
     "allo_sampled": allo.sampled,
     "allo_speed": allo.speed,
+    "common_ground": common_ground.scores,
     "durotaxis_learning": durotaxis.learning,
     "durotaxis_speed": durotaxis.speed,
     "durotaxis_training_speed": durotaxis.training_speed,
+    "faults": common_ground.faults,
     "modules_agents": lambda: modules.of_folder("jaxrl/agents"),
     "modules_dynamics": lambda: modules.of_folder("jaxrl/dynamics"),
     "modules_envs": lambda: modules.of_folder("envs", inner=True),

@@ -1,5 +1,6 @@
 """`python -m train.gymnax`: environments by name, networks by space, presets by family."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +14,14 @@ from gymnax.environments import spaces
 import envs
 from jaxrl.distributions import Categorical, Normal, Squashed
 from tests.bench import flags
+from train import evaluate, render
 from train.gymnax import environments, networks
 from train.gymnax.config import PRESETS, preset_for
 from train.gymnax.environments import Game
 from train.gymnax.networks import Network
 from train.gymnax.program import main, suited
 from train.gymnax.training import make_training
+from train.policies import export as policies
 
 FILE = """
 from gymnax.environments.classic_control.cartpole import CartPole, EnvParams
@@ -158,6 +161,26 @@ def test_mistakes_are_answered_in_one_line(arguments, message, capsys, tmp_path,
     assert message in told
     assert told.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_from_training_to_a_policy_that_is_filmed(tmp_path, monkeypatch, capsys):
+    """The policy keeps the statistics of observations: it plays as the run does."""
+    monkeypatch.chdir(tmp_path)
+    small = (
+        "--loop.num-envs=4 --loop.num-steps=16 --run.total-steps=512 --run.chunk-steps=128 "
+        "--run.evaluation-games=4 --run.directory=run --env.numbers max_steps_in_episode=20"
+    )
+    assert main(["--env.id", "CartPole-v1", *small.split()]) == 0
+    assert {path.name for path in Path("run").glob("*.*")} >= {"best_game.gif", "eval.json"}
+    assert policies.main(["export", "run", "mine"]) == 0
+    assert evaluate.main(["run", "--games=4"]) == 0
+    of_run = json.loads(Path("run/eval.json").read_text())["seeds"][0]["return"]
+    assert evaluate.main(["--policy=mine", "--games=4"]) == 0
+    (found,) = Path("runs").glob("policy-mine/eval.json")
+    assert json.loads(found.read_text())["seeds"][0]["return"] == of_run
+    assert render.main(["--policy=mine", "--games=4", "--out=film"]) == 0
+    assert Path("film/best_game.gif").is_file()
+    assert "4 games: return " in capsys.readouterr().out
 
 
 def test_networks_suit_the_spaces():

@@ -1,0 +1,81 @@
+"""The learning curve of a run of `train.gymnax`, and a film of its best game."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxrl.evaluate import Trajectory
+from jaxrl.types import AgentState
+from train.gymnax import drawing, environments
+from train.gymnax.config import AnyConfig
+from train.gymnax.environments import Made
+from train.gymnax.training import make_training
+from train.host import pictures, runs
+from train.host.program import Run
+from train.host.progress import busy
+from train.host.scores import Played
+from train.host.settings import Evaluation
+
+LONGEST = 1_000
+"""Steps of a game that a film shows, from its start."""
+
+
+def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
+    """The curve of a run and, where the environment can be drawn, its best of `games` games."""
+    paths = [pictures.draw_curve(run.directory, "return", run.config.env.id)]
+    made = environments.make(run.config.env)
+    if not games or not drawing.can_draw(made.env):
+        return paths
+    config = runs.with_evaluation(run.config, evaluation_games=games)
+    if evaluation is None:
+        alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
+        evaluation = make_training(config).evaluate(*alone)
+    return [*paths, film_best(run.directory, config, run.agents[0], key, evaluation.detail)]
+
+
+def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path | str, ...]:
+    """Films the best of `games` games; the path, and a line with the scores of all games."""
+    config = runs.with_evaluation(run.config, evaluation_games=games, evaluation_greedy=True)
+    alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
+    played = make_training(config).evaluate(*alone)
+    found = played.content["seeds"][0]["return"]
+    line = f"{games:,} games: return {found['mean']:.4g} on average, {found['max']:.4g} at best"
+    if not drawing.can_draw(environments.make(config.env).env):
+        return (f"{line}; {config.env.id} cannot be drawn",)
+    return film_best(directory, config, run.agents[0], key, played.detail), line
+
+
+def film_best(
+    directory: Path, config: AnyConfig, agent_state: AgentState, key: jax.Array, played: Played
+) -> Path:
+    """Writes `best_game.gif`: the game with the highest return of those played with `key`."""
+    path, made, episodes = (
+        directory / "best_game.gif",
+        environments.make(config.env),
+        played.episodes[0],
+    )
+    with busy("filming the best game"):
+        best = int(np.argmax(np.where(episodes.complete, episodes.return_, -np.inf)[:, 0]))
+        length = int(episodes.length[best, 0])
+        shown = min(length or LONGEST, LONGEST)
+        assert played.replay is not None  # games of `scores.of_player` can be watched
+        game = played.replay(agent_state, key, best, shown)
+        states, ending = game.state, ""
+        if shown == length:
+            states = with_one_more(states, last_state(made, game))
+            ending = "terminated" if episodes.terminated[best, 0] else "time up"
+        drawing.film(made.env, made.params, states, path, ending)
+    return path
+
+
+def last_state(made: Made, game: Trajectory) -> Any:
+    """The state after the last action; what is up to chance in it may differ from the game's."""
+    state, action = jax.tree.map(lambda x: x[-1], game)
+    return jax.jit(made.env.step_env)(jax.random.key(0), state, action, made.params)[1]
+
+
+def with_one_more(states: Any, state: Any) -> Any:
+    """States NumPy `[S, ...]` and one more."""
+    return jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), states, state)
