@@ -10,7 +10,7 @@ import pytest
 from flax import linen as nn
 
 from jaxrl.distributions import Categorical, Normal, Squashed
-from jaxrl.networks.conv import Conv
+from jaxrl.networks.conv import Conv, Convolution
 from jaxrl.networks.dueling import QNetwork, combine
 from jaxrl.networks.inputs import Flatten, OneHot
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
@@ -255,6 +255,24 @@ def test_conv_by_hand():
         patch = padded[row : row + 3, col : col + 3]
         expected = np.maximum(np.einsum("rci,rcio->o", patch, layer["kernel"]) + layer["bias"], 0)
         np.testing.assert_allclose(out[row, col], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("kernel", "strides"), [(3, 1), (2, 1), (3, 2), (2, 2), (4, 3), (1, 2)])
+def test_a_convolution_is_that_of_flax(padding, kernel, strides):
+    """For odd and even sizes; and so are its gradients."""
+    ours = Convolution(4, kernel, strides, padding)
+    flax = nn.Conv(4, (kernel, kernel), (strides, strides), padding)
+    board = jax.random.normal(jax.random.key(0), (2, 3, 7, 6, 2))
+    params = any_params(ours, (7, 6, 2))
+    assert jax.tree.map(jnp.shape, params) == jax.tree.map(jnp.shape, any_params(flax, (7, 6, 2)))
+    value = lambda network: lambda params, board: jnp.sum(jnp.sin(network.apply(params, board)))
+    np.testing.assert_allclose(
+        apply(ours, params, board), apply(flax, params, board), rtol=1e-4, atol=1e-5
+    )
+    found, wanted = (jax.jit(jax.grad(value(x), (0, 1)))(params, board) for x in (ours, flax))
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
 def test_conv_sizes():
