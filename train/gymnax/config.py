@@ -181,16 +181,22 @@ PRESETS: dict[str, AnyConfig] = {
     "ppo": PPO(),
     "ppo_minatar": PPO(
         env=MINATAR,
-        network=IMAGES,
+        network=Network(channels=(), activation="relu"),
         normalise=normalisation.Config(),
         loop=LoopConfig(num_envs=64, num_steps=128),
-        agent=ppo.Config(learning_rate=1e-3, epochs=4, minibatches=8, shuffle_group=16),
+        agent=ppo.Config(learning_rate=5e-3, epochs=4, minibatches=8, shuffle_group=16),
         run=budget(10_000_000),
     ),
     "ppo_continuous": PPO(
         env=Game("Pendulum-v1"),
         agent=ppo.Config(
-            learning_rate=1e-3, epochs=8, minibatches=16, shuffle_group=4, entropy_weight=0.0
+            learning_rate=1e-3,
+            discount=0.999,
+            gae_lambda=0.9,
+            epochs=8,
+            minibatches=16,
+            shuffle_group=4,
+            entropy_weight=0.0,
         ),
         run=budget(500_000),
     ),
@@ -256,7 +262,7 @@ PRESETS: dict[str, AnyConfig] = {
 }
 SUMMARIES = {
     "ppo": "PPO for vectors and few actions, as CartPole-v1.",
-    "ppo_minatar": "PPO for small images, as the games of MinAtar.",
+    "ppo_minatar": "PPO for small images, as the games of MinAtar; convolutions by flag.",
     "ppo_continuous": "PPO for continuous actions, observations and rewards normalised.",
     "recurrent": "PPO with a gated recurrent unit, where something must be remembered.",
     "dqn": "Deep Q-learning for vectors.",

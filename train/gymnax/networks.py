@@ -28,7 +28,7 @@ class Network:
     layer_norm: bool = False
     """Apply layer normalisation before each activation."""
     channels: tuple[Count, ...] = (16,)
-    """Channels of each convolution over images, 3 by 3 cells."""
+    """Channels of each convolution over images, 3 by 3 cells; none: images become vectors."""
     shared: bool = False
     """Share all layers but the last between policy and value; with ppo and discrete actions."""
     memory: Count = 64
