@@ -18,6 +18,7 @@ PAGE_OF = {  # the page of each program that has presets
     "durotaxis": "durotaxis",
     "allo": "allo",
     "vector_field": "active_dynamics",
+    "gymnax": "common_ground",
 }
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

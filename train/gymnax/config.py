@@ -8,7 +8,7 @@ from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
 from jaxrl.checks import NonNegative
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.types import Agent
-from train.gymnax import networks
+from train.gymnax import environments, networks
 from train.gymnax.environments import FAMILIES, Game, Made
 from train.gymnax.networks import Network
 from train.host import settings
@@ -132,28 +132,40 @@ def check(config: AnyConfig) -> None:
 
 
 def idle(config: AnyConfig) -> dict[str, str]:
-    """Fields that have no effect with a configuration, and why."""
-    found = {}
+    """Fields that have no effect with a configuration, and why.
+
+    Raises ValueError for an environment that cannot be made.
+    """
+    made = environments.make(config.env)
+    found = {} if made.shows_images else {"network.channels": "it needs images"}
     if getattr(config, "anneal", False):
         found["agent.anneal_updates"] = "anneal sets it"
-    if not isinstance(config, PPO):
-        found["network.shared"] = "it needs a preset of ppo"
+    if not isinstance(config, PPO) or made.family == "continuous":
+        found["network.shared"] = "it needs a preset of ppo and discrete actions"
     if not isinstance(config, Recurrent):
         found["network.memory"] = "it needs a preset of recurrent"
     if isinstance(config, PQN):
         found["agent.epsilon_updates"] = "explore_share sets it"
     if isinstance(config, PPO | Recurrent):
-        found["normalise.discount"] = "agent.discount sets it"
         found["agent.component_weights"] = "these rewards have no components"
-        if not config.normalise.observations:
-            found["normalise.observation_clip"] = "it needs normalise.observations"
-        if not config.normalise.rewards:
-            found["normalise.reward_clip"] = "it needs normalise.rewards"
+        found |= idle_in_normalisation(config.normalise)
     if isinstance(config, DQN):
         found |= idle_in_dqn(config.agent)
     if isinstance(config, SAC) and not config.agent.learn_temperature:
         names = ("temperature_learning_rate", "target_entropy")
         found |= {f"agent.{name}": "it needs agent.learn-temperature" for name in names}
+    return found
+
+
+def idle_in_normalisation(normalise: normalisation.Config) -> dict[str, str]:
+    """The same for the fields of the normalisation."""
+    found = {"normalise.discount": "agent.discount sets it"}
+    if not normalise.observations:
+        found["normalise.observation_clip"] = "it needs normalise.observations"
+    if not normalise.rewards:
+        found["normalise.reward_clip"] = "it needs normalise.rewards"
+    if not (normalise.observations or normalise.rewards):
+        found["normalise.epsilon"] = "it needs normalise.observations or normalise.rewards"
     return found
 
 

@@ -44,11 +44,16 @@ class Made(NamedTuple):
     action: Any  # its space
 
     @property
+    def shows_images(self) -> bool:
+        """Whether observations have the axes [rows, cols, channels]."""
+        return len(getattr(self.observation, "shape", ())) == 3
+
+    @property
     def family(self) -> str:
         """Which of the `FAMILIES` of defaults suits it."""
         if isinstance(self.action, spaces.Box):
             return "continuous"
-        return "minatar" if len(getattr(self.observation, "shape", ())) == 3 else "classic"
+        return "minatar" if self.shows_images else "classic"
 
 
 FAMILIES = ("classic", "minatar", "continuous")

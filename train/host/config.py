@@ -12,6 +12,8 @@ from jaxrl import checks
 from train.host.errors import UsageError
 
 C = TypeVar("C")
+MOST_NAMED = 8
+"""Fields that a message names, at most."""
 
 
 def check_options(options: Any) -> None:
@@ -59,16 +61,21 @@ def rebuild(like: C, saved: Any, path: str = "") -> C:
     if not dataclasses.is_dataclass(like):
         return saved
     fields = {field.name: field for field in dataclasses.fields(like)}
-    found = set(saved) if isinstance(saved, dict) else {str(saved)}
+    found = set(map(str, saved)) if isinstance(saved, dict) else {str(saved)}
     missing = {name for name in fields.keys() - found if not _has_default(fields[name])}
     if wrong := missing | (found - fields.keys()):
-        names = ", ".join(f"{path}{name}" for name in sorted(wrong))
+        names = ", ".join(f"{path}{_in_a_line(name)}" for name in sorted(wrong)[:MOST_NAMED])
         raise UsageError(f"the saved configuration is of another version: see {names}")
     values = {n: rebuild(getattr(like, n), saved[n], f"{path}{n}.") for n in found}
     try:
         return type(like)(**values)  # pyright: ignore[reportReturnType]
     except (TypeError, ValueError) as error:
         raise UsageError(f"the saved configuration cannot be used: {path}{error}") from error
+
+
+def _in_a_line(name: str) -> str:
+    """A name as it is or, if it could not be that of a field, as Python spells it."""
+    return name if name.isidentifier() else repr(name[:40])
 
 
 def _has_default(field: dataclasses.Field) -> bool:

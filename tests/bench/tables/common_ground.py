@@ -1,7 +1,8 @@
 """The tables of environments that everybody knows, and of runs that were killed."""
 
 from tests.bench import common_ground
-from tests.bench.tables.markdown import Record, latest, records, table
+from tests.bench.peers import report
+from tests.bench.tables.markdown import Record, latest, provenance, records, table
 
 CLEANRL = {  # docs/rl-algorithms of github.com/vwxyzjn/cleanrl at fe8d8a0: 0.5 M steps, 3 seeds
     "ppo CartPole-v1": "490.0 ± 6.1",
@@ -11,7 +12,17 @@ CLEANRL = {  # docs/rl-algorithms of github.com/vwxyzjn/cleanrl at fe8d8a0: 0.5 
     "dqn Acrobot-v1": "-91.5 ± 7.2",
     "dqn MountainCar-v0": "-195.0 ± 8.5",
 }
-PAGE = "https://github.com/vwxyzjn/cleanrl/tree/fe8d8a0/docs/rl-algorithms"
+TITLES = {
+    "ppo_speed": "PPO in CartPole, 256 × 128 steps, 4 epochs of 4 minibatches: steps/s",
+    "ppo_curves": "What PPO learns of half a million steps, PureJaxRL's own sizes, ten seeds",
+    "ppo_curves_wide": "The same of two million steps of 256 environments",
+    "seeds": "Twenty seeds at once, 4 environments each: steps/s",
+    "seeds_wide": "Twenty seeds at once, 256 environments each: steps/s",
+    "dqn_speed": "DQN in CartPole, equal settings, half a million steps: steps/s",
+    "replay_small": "A small replay beside flashbax's: calls/s",
+    "replay_large": "A replay of half a gigabyte: calls/s",
+}
+"""The cases of `tests.bench.peers`, in the order of the page."""
 
 
 def scores() -> str:
@@ -39,6 +50,15 @@ def row(record: Record) -> list[str]:
         CLEANRL.get(record["case"], ""),
         f"{record['seconds'] / record['seeds']:.0f}",
     ]
+
+
+def peers() -> str:
+    """A table for each case that has been measured beside PureJaxRL and flashbax."""
+    found = latest(records("peers"), "case")
+    parts = [
+        f"**{TITLES[name]}**\n\n{report.table(found[name])}" for name in TITLES if name in found
+    ]
+    return "\n\n".join([*parts, provenance(found.values())])
 
 
 def faults() -> str:

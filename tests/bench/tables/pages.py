@@ -25,6 +25,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "modules_networks": lambda: modules.of_folder("jaxrl/networks"),
     "modules_programs": lambda: modules.shown(f"train.{name}.config" for name in modules.PROGRAMS),
     "modules_spectral": lambda: modules.of_folder("jaxrl/spectral"),
+    "peers": common_ground.peers,
     "snake_scores_episodes": lambda: snake.scores_of("episodes"),
     "snake_scores_steps": lambda: snake.scores_of("steps"),
     "snake_scores_summary": snake.scores_summary,

@@ -151,7 +151,7 @@ def test_families():
         ("sac --env.id CartPole-v1", "actions are discrete, expected continuous ones: use ppo"),
         ("--env.id Nothing-v0", "--env.id Nothing-v0 cannot be made: it is unknown"),
         ("ppo --network.memory 3", "--network.memory has no effect, as it needs a preset of rec"),
-        ("ppo --normalise.reward-clip 3", "as it needs normalise.rewards"),
+        ("recurrent --normalise.reward-clip 3", "as it needs normalise.rewards"),
     ],
 )
 def test_mistakes_are_answered_in_one_line(arguments, message, capsys, tmp_path, monkeypatch):
@@ -201,7 +201,7 @@ def test_networks_suit_the_spaces():
         assert value.shape == ()
         q = networks.q_network(network, observation, discrete).init_with_output(key, obs)[0]
         assert q.shape == (3,)
-    bounded = spaces.Box(np.array([-1.0, 0.0]), np.array([1.0, 3.0]), (2,))
+    bounded = spaces.Box(jnp.array([-1.0, 0.0]), jnp.array([1.0, 3.0]), (2,))
     model = networks.actor_critic(network, box((5,)), bounded)
     policy, _ = model.init_with_output(key, jnp.zeros(5))[0]
     assert isinstance(policy, Squashed)

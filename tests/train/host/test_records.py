@@ -74,7 +74,8 @@ def test_only_plain_things_are_configuration():
     [
         (lambda c: c["inner"].pop("rate"), "another version: see inner.rate"),
         (lambda c: c.update(speed=3, size=1), "another version: see size, speed"),
-        (lambda c: c.update(inner=3), "another version: see inner.3, inner.rate"),
+        (lambda c: c.update(inner=3), "another version: see inner.'3', inner.rate"),
+        (lambda c: c.update({"a\nb": 1}), r"another version: see 'a\\nb'$"),
         (lambda c: c.update(limit=-1), "cannot be used: limit must be positive; got -1"),
     ],
 )

@@ -1,0 +1,179 @@
+"""What is measured: each case is a function that returns a record, ready to be written."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from tests.bench.peers import replays
+from tests.bench.peers.timing import Contender, Timing, in_turns, ratio
+from tests.bench.peers.training import (
+    DQN_ENVS,
+    Record,
+    Size,
+    Train,
+    our_dqn,
+    our_ppo,
+    their_dqn,
+    their_ppo,
+)
+
+PEER = "PureJaxRL"
+NARROW, WIDE = Size(4, 128, 976), Size(256, 128, 61)
+"""PureJaxRL's own sizes over half a million steps, and many environments over two million."""
+DQN_UPDATES = 50_000
+POINTS = 50  # of a curve
+LAST = 0.1  # the share of a training over which its score is averaged
+
+
+class Peers(NamedTuple):
+    """PureJaxRL's modules; `dqn` needs flashbax."""
+
+    ppo: ModuleType
+    dqn: ModuleType | None
+
+
+Case = Callable[[Peers, float], dict[str, Any]]
+"""`(peers, seconds) -> record`."""
+
+
+def ppo(peers: Peers, size: Size, groups: Sequence[int]) -> dict[str, Train]:
+    """Theirs, and ours with each `shuffle_group`."""
+    mine = {f"ours, groups of {group}": our_ppo(size, group) for group in groups}
+    return {PEER: their_ppo(peers.ppo, size), **mine}
+
+
+def ppo_speed(peers: Peers, seconds: float) -> dict[str, Any]:
+    size = WIDE._replace(updates=20)
+    trains = ppo(peers, size, (1, 16, 64, 128))
+    timings = in_turns(contenders(trains), seconds)
+    return {**size._asdict(), **compared(timings, size.steps)}
+
+
+def seeds_speed(size: Size, groups: Sequence[int], seeds: int = 20) -> Case:
+    """Many seeds side by side."""
+
+    def case(peers: Peers, seconds: float) -> dict[str, Any]:
+        trains = ppo(peers, size, groups)
+        trains = {name: side_by_side(train, seeds) for name, train in trains.items()}
+        timings = in_turns(contenders(trains), seconds)
+        return {**size._asdict(), "seeds": seeds, **compared(timings, size.steps * seeds)}
+
+    return case
+
+
+def dqn_speed(peers: Peers, seconds: float) -> dict[str, Any]:
+    """Every round trains another seed to the end, so that there are scores as well."""
+    if peers.dqn is None:
+        raise ValueError("PureJaxRL's DQN imports flashbax, which is not installed: install it")
+    trains = {PEER: their_dqn(peers.dqn, DQN_UPDATES), "ours": our_dqn(DQN_UPDATES)}
+    timings = in_turns(contenders(trains), seconds)
+    record = compared(timings, DQN_UPDATES * DQN_ENVS)
+    for row, timing in zip(record["rows"], timings, strict=True):
+        row |= learned(timing.results)
+    return {"num_envs": DQN_ENVS, "num_steps": 1, "updates": DQN_UPDATES, **record}
+
+
+def curves(size: Size, groups: Sequence[int], seeds: int = 10) -> Case:
+    """What each has learned after the same steps."""
+
+    def case(peers: Peers, seconds: float) -> dict[str, Any]:
+        del seconds  # as long as it takes
+        rows = []
+        for name, train in ppo(peers, size, groups).items():
+            record, _ = jax.jit(side_by_side(train, seeds))(jax.random.key(0))
+            each = [Record(*of_seed) for of_seed in zip(*jax.device_get(record), strict=True)]
+            rows.append({"name": name, **learned(each)})
+        return {**size._asdict(), "seeds": seeds, "rows": rows}
+
+    return case
+
+
+def replay(size: replays.Size) -> Case:
+    """Ours beside flashbax, for each operation."""
+
+    def case(peers: Peers, seconds: float) -> dict[str, Any]:
+        del peers
+        rows, ratios = [], {}
+        for beside in replays.comparisons(size):
+            timings = in_turns(beside, seconds / len(replays.OPERATIONS))
+            record = compared(timings, size.calls)
+            rows += record["rows"]
+            ratios |= record["ratios"]
+        return {**size._asdict(), "rows": rows, "ratios": ratios}
+
+    return case
+
+
+CASES: dict[str, tuple[str, Case]] = {
+    "ppo_speed": ("PPO, 256 environments of 128 steps, one seed", ppo_speed),
+    "ppo_curves": ("what PPO learns of 500,000 steps, ten seeds", curves(NARROW, (1, 4))),
+    "ppo_curves_wide": ("likewise of 2 M steps of 256 environments", curves(WIDE, (1, 16, 64))),
+    "seeds": (
+        "PPO, twenty seeds at once, 4 environments",
+        seeds_speed(NARROW._replace(updates=100), (1, 4)),
+    ),
+    "seeds_wide": (
+        "PPO, twenty seeds at once, 256 environments",
+        seeds_speed(WIDE._replace(updates=1), (1, 16)),
+    ),
+    "dqn_speed": ("DQN, 500,000 steps, speed and score", dqn_speed),
+    "replay_small": ("add and sample, beside flashbax", replay(replays.SIZES["small"])),
+    "replay_large": ("likewise, a replay of 0.5 GB", replay(replays.SIZES["large"])),
+}
+
+
+def contenders(trains: dict[str, Train]) -> list[Contender]:
+    """Whole trainings, each from its start."""
+    return [
+        Contender(name, lambda carry, key, train=train: (carry, *train(key)))
+        for name, train in trains.items()
+    ]
+
+
+def side_by_side(train: Train, seeds: int) -> Train:
+    """The training of so many seeds, from one key."""
+    return lambda key: jax.vmap(train)(jax.random.split(key, seeds))
+
+
+def compared(timings: Sequence[Timing], steps: int) -> dict[str, Any]:
+    """Rows with rates, and the ratios of all to the first, by the wall clock and by CPU time."""
+    first, *others = timings
+    rows = [
+        {
+            "name": t.name,
+            "compile_s": round(t.compile_s, 2),
+            "wall_s": [float(f"{s:.4g}") for s in t.wall_s],
+            "cpu_s": [float(f"{s:.4g}") for s in t.cpu_s],
+            "per_second": steps / statistics.median(t.wall_s),
+        }
+        for t in timings
+    ]
+    ratios = {
+        t.name: {
+            "wall": ratio(first.wall_s, t.wall_s)._asdict(),
+            "cpu": ratio(first.cpu_s, t.cpu_s)._asdict(),
+        }
+        for t in others
+    }
+    return {"rows": rows, "ratios": ratios}
+
+
+def learned(records: Sequence[Record]) -> dict[str, Any]:
+    """For each seed the mean return over the last tenth of updates; and the curve of all seeds."""
+    points = np.array([curve(one, POINTS) for one in records])  # [S, P]
+    scores = [curve(one, round(1 / LAST))[-1] for one in records]
+    known = [column[~np.isnan(column)] for column in points.T]
+    mean = [float(column.mean()) if column.size else None for column in known]
+    return {"scores": [round(float(s), 1) for s in scores], "curve": mean}
+
+
+def curve(record: Record, points: int) -> np.ndarray:
+    """Mean return of the episodes that ended in each of so many equal parts; nan for none."""
+    parts = np.array_split(np.arange(len(record.episodes)), points)
+    total = lambda values: np.array([float(np.sum(values[part])) for part in parts])
+    episodes = total(record.episodes)
+    return np.where(episodes > 0, total(record.returns) / np.maximum(episodes, 1), np.nan)
