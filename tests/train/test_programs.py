@@ -43,6 +43,17 @@ def test_numbers_may_be_traced(name, preset, field):
     assert traced_numbers.traces(program, config, field)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", flags.PROGRAMS)
+def test_the_default_of_every_program_lowers_for_gpus_and_tpus(name):
+    """Without such a device: what only a CPU knows would be refused here."""
+    program = find(name, "a test")
+    training = program.training(flags.small(next(iter(program.presets.values()))))
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    traced = jax.jit(training.update).trace(state)
+    assert traced.lower(lowering_platforms=("cuda", "tpu")).as_text()
+
+
 def test_members_of_a_sweep_are_what_each_run_is_alone():
     """Two learning rates and two seeds under `vmap`, beside four runs of one."""
     config = tiny.PRESETS["plain"]
