@@ -4,10 +4,12 @@ Of episodes played side by side the short ones finish first, so counting the fir
 be biased towards them. Every environment therefore plays the same number of episodes to the end.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxrl import acting
 from jaxrl.acting import World
@@ -111,6 +113,16 @@ def watch(
     start = (playing, episodes, trajectory)
     _, episodes, trajectory = jax.lax.while_loop(is_running, step_and_record, start)
     return episodes, trajectory
+
+
+def states(game: Trajectory, step: Callable[[PyTree, PyTree], PyTree]) -> PyTree:
+    """The states of a whole game, NumPy `[S + 1, ...]`: before each action, and after the last.
+
+    `step(state, action) -> state` takes it once more, without the reset that followed.
+    """
+    last_state, last_action = jax.tree.map(lambda x: x[-1], game)
+    final = jax.jit(step)(last_state, last_action)
+    return jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
 
 
 def begin(

@@ -1,15 +1,13 @@
 """The learning curve of a run of `train.gymnax`, and a film of its best game."""
 
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
-from jaxrl.evaluate import Trajectory
+from jaxrl import evaluate
 from jaxrl.types import AgentState
 from train.gymnax import drawing, environments
-from train.gymnax.config import AnyConfig
 from train.gymnax.environments import Made
 from train.gymnax.training import make_training
 from train.host import pictures, runs
@@ -32,7 +30,7 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     if evaluation is None:
         alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
         evaluation = make_training(config).evaluate(*alone)
-    return [*paths, film_best(run.directory, config, run.agents[0], key, evaluation.detail)]
+    return [*paths, film_best(run.directory, made, run.agents[0], key, evaluation.detail)]
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path | str, ...]:
@@ -42,20 +40,17 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path | 
     played = make_training(config).evaluate(*alone)
     found = played.content["seeds"][0]["return"]
     line = f"{games:,} games: return {found['mean']:.4g} on average, {found['max']:.4g} at best"
-    if not drawing.can_draw(environments.make(config.env).env):
+    made = environments.make(config.env)
+    if not drawing.can_draw(made.env):
         return (f"{line}; {config.env.id} cannot be drawn",)
-    return film_best(directory, config, run.agents[0], key, played.detail), line
+    return film_best(directory, made, run.agents[0], key, played.detail), line
 
 
 def film_best(
-    directory: Path, config: AnyConfig, agent_state: AgentState, key: jax.Array, played: Played
+    directory: Path, made: Made, agent_state: AgentState, key: jax.Array, played: Played
 ) -> Path:
     """Writes `best_game.gif`: the game with the highest return of those played with `key`."""
-    path, made, episodes = (
-        directory / "best_game.gif",
-        environments.make(config.env),
-        played.episodes[0],
-    )
+    path, episodes = directory / "best_game.gif", played.episodes[0]
     with busy("filming the best game"):
         best = int(np.argmax(np.where(episodes.complete, episodes.return_, -np.inf)[:, 0]))
         length = int(episodes.length[best, 0])
@@ -64,18 +59,10 @@ def film_best(
         game = played.replay(agent_state, key, best, shown)
         states, ending = game.state, ""
         if shown == length:
-            states = with_one_more(states, last_state(made, game))
+            # what is up to chance in the last state may differ from the game's
+            chance = jax.random.key(0)
+            move = lambda state, action: made.env.step_env(chance, state, action, made.params)[1]
+            states = evaluate.states(game, move)
             ending = "terminated" if episodes.terminated[best, 0] else "time up"
         drawing.film(made.env, made.params, states, path, ending)
     return path
-
-
-def last_state(made: Made, game: Trajectory) -> Any:
-    """The state after the last action; what is up to chance in it may differ from the game's."""
-    state, action = jax.tree.map(lambda x: x[-1], game)
-    return jax.jit(made.env.step_env)(jax.random.key(0), state, action, made.params)[1]
-
-
-def with_one_more(states: Any, state: Any) -> Any:
-    """States NumPy `[S, ...]` and one more."""
-    return jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), states, state)

@@ -9,6 +9,7 @@ import numpy as np
 from envs.snake import drawing
 from envs.snake.bitboard import Board
 from envs.snake.rules import State
+from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
 from train.host import pictures, runs
@@ -95,9 +96,8 @@ def best_game(
     game = played.replay(agent_state, key, best, int(episodes.length[best, 0]))
     env, params = make_env(config.env, training=False)
     chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
-    last_state, last_action = jax.tree.map(lambda x: x[-1], game)
-    final, *_ = jax.jit(env.transition)(chance, last_state, last_action, params)
-    states = jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
+    move = lambda state, action: env.transition(chance, state, action, params)[0]
+    states = evaluate.states(game, move)
     return Film(states, ending_of(jax.tree.map(lambda x: x[best, 0], episodes)))
 
 

@@ -12,6 +12,7 @@ from envs.two_snake import drawing
 from envs.two_snake.env import RIVAL
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import State
+from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
 from train.host import metrics_file, pictures, scores
@@ -132,9 +133,8 @@ def replay(
     game = scores.watched(play, match, tournament.keys_of(key, opponent)[0], which, length)
     env = tournament.make_env(config)
     chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
-    last_state, last_action = jax.tree.map(lambda x: x[-1], game)
-    final, *_ = jax.jit(env.transition)(chance, last_state, last_action, params)
-    return jax.tree.map(lambda x, y: np.append(x, np.asarray(y)[None], 0), game.state, final)
+    move = lambda state, action: env.transition(chance, state, action, params)[0]
+    return evaluate.states(game, move)
 
 
 def ending_of(found: Episodes, which: int) -> str:
