@@ -251,18 +251,13 @@ def gradient_step(
     params = jax.tree.map(lambda param, change: param - rate * change, learner.params, changes)
     updates = learner.updates + 1
     is_due = updates % config.target_period == 0
+    # at a step of 1 exactly the parameters
+    moved = optax.incremental_update(params, learner.target_params, config.target_step)
     target_params = jax.tree.map(
-        lambda new, old: jnp.where(is_due, moved(old, new, config.target_step), old),
-        params,
-        learner.target_params,
+        lambda new, old: jnp.where(is_due, new, old), moved, learner.target_params
     )
     measured = {"loss": loss, "q": jnp.mean(q), "grad_norm": optax.tree.norm(grads)}
     return Learner(params, target_params, opt_state, updates), measured, error
-
-
-def moved(old: jax.Array, new: jax.Array, step: float | jax.Array) -> jax.Array:
-    """From `old` towards `new`; at a step of 1 exactly `new`."""
-    return jnp.where(step == 1.0, new, old + step * (new - old))
 
 
 def nothing_measured() -> Metrics:
