@@ -12,12 +12,12 @@ import tyro
 from rich.console import Console
 
 from jaxrl.checks import Seed
-from train.host import runs
+from train.host import best, runs
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.program import Run
-from train.host.scores import evaluation_keys, write_evaluation
+from train.host.scores import evaluation_keys, read_evaluation, write_evaluation
 from train.host.settings import Games
 from train.policies import dependence, store
 
@@ -32,6 +32,8 @@ class Options:
     """Policy instead: a file, or a name that `python -m train.policies list` shows."""
     games: Annotated[Games | None, tyro.conf.arg(metavar="INT")] = None
     """Complete games per seed, where games are played; None: 1,000."""
+    best: bool = False
+    """The policies that were best while training, kept in RUN/best, instead of the newest."""
     key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
@@ -43,22 +45,31 @@ def main(arguments: list[str]) -> int:
         program = store.program_of(arguments) or runs.program_of(arguments)
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
-            run = store.opened(options.run, options.policy)
+            run = store.opened(options.run, options.policy, options.best)
             Console().print(own.evaluate(run, options))
+            tell_luck(run, options)
             return
         options = parse_flags("python -m train.evaluate", Options, arguments)
         check_options(options)
-        run = store.opened(options.run, options.policy)
+        run = store.opened(options.run, options.policy, options.best)
         config, extra = asked_for(run, options)
-        if options.sampled and options.policy is not None:
-            refuse_unkept(run, options.policy)
+        if options.sampled and (options.policy is not None or options.best):
+            refuse_unkept(run, options.policy or str(run.directory))
         training = run.program.training(config)
         keys = evaluation_keys(options.key, run.seeds)
         evaluation = training.evaluate(run.agents, run.seeds, keys)
         write_evaluation(run.directory, evaluation, updates=run.updates, key=options.key, **extra)
         Console().print(evaluation.table)
+        tell_luck(run, options)
 
     return command(evaluate)
+
+
+def tell_luck(run: Run, options: Any) -> None:
+    """Prints how much of the score that chose the best policies was luck."""
+    content = read_evaluation(run.directory) if options.best else None
+    for line in best.luck(run.directory, content) if content else ():
+        print(line)
 
 
 def asked_for(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:

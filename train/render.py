@@ -32,6 +32,8 @@ class Options:
     """Policy instead: a file, or a name that `python -m train.policies list` shows."""
     games: Games = 100
     """Number of games to choose from, where games are played."""
+    best: bool = False
+    """The policy that was best while training instead, as a film in RUN/best."""
     key: Seed = 2
     """Root of the random numbers."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
@@ -42,8 +44,9 @@ def main(arguments: list[str]) -> int:
     def render() -> None:
         options = parse_flags("python -m train.render", Options, arguments)
         check_options(options)
-        run, key = store.opened(options.run, options.policy), jax.random.key(options.key)
-        if options.policy is not None:
+        run = store.opened(options.run, options.policy, options.best)
+        key = jax.random.key(options.key)
+        if options.policy is not None or options.best:
             directory = options.out or run.directory
             if run.program.film is None:
                 raise UsageError(

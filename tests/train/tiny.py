@@ -112,11 +112,15 @@ def make_training(config: Config) -> settings.Training:
     tiny_loop = loop.make_loop(Walk(), (), agent, loop.Config(NUM_ENVS, NUM_STEPS))
     games = config.run.evaluation_games
     episodes_of = lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, games, 1, 50)
+    games_of = lambda count: (
+        lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, count, 1, 50)
+    )
     return settings.Training(
         init=tiny_loop.init,
         update=tiny_loop.update,
         evaluate=scores.games(episodes_of),
         steps_per_update=PER_UPDATE,
+        games=games_of,
         score="right",
     )
 

@@ -38,6 +38,8 @@ class Options:
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     episodes: Games = 200
     """Complete episodes per seed."""
+    best: bool = False
+    """The policies that were best while training, kept in RUN/best, instead of the newest."""
     key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False

@@ -104,7 +104,7 @@ def parse(program: Program, arguments: Sequence[str]) -> tuple[Any, str]:
 def refuse_idle(program: Program, config: Any, default: Any) -> None:
     """Raises UsageError for a flag that has no effect with the others."""
     try:
-        idle = program.idle(config)
+        idle = {**config.run.idle, **program.idle(config)}
     except ValueError:
         return  # `Program.training` refuses it, with a message of its own
     for name, reason in idle.items():
@@ -164,6 +164,18 @@ def parse_flags(
             return tyro.cli(
                 kind, default=default, args=arguments, prog=program, description=description
             )
+    except SystemExit as stop:
+        if stop.code != REFUSED:
+            raise
+        raise UsageError(f"{one_line(complaint.getvalue())}; --help lists all flags") from None
+
+
+def parse_known(program: str, options: type[C], arguments: Sequence[str]) -> tuple[C, list[str]]:
+    """`parse_flags` for a part of the flags, and the arguments that are left."""
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(options, args=arguments, prog=program, return_unknown_args=True)
     except SystemExit as stop:
         if stop.code != REFUSED:
             raise

@@ -14,7 +14,7 @@ import numpy as np
 from jaxrl.loop import Metrics
 from jaxrl.types import PyTree, RunState, where_tree
 
-Init = Callable[[jax.Array], RunState]
+Init = Callable[..., RunState]
 Update = Callable[[Any], tuple[Any, Metrics]]
 
 
@@ -28,7 +28,7 @@ class Report(NamedTuple):
 class Programs(NamedTuple):
     """What a run executes. `chunk` consumes (donates) the state it is given."""
 
-    init: Callable[[jax.Array], RunState]  # seeds -> state
+    init: Callable[[PyTree], RunState]  # starts -> state
     chunk: Callable[[RunState, np.int32], tuple[RunState, Report]]  # (state, number of updates)
     like: RunState  # shapes, dtypes and shardings of the state
 
@@ -45,9 +45,9 @@ class Traced(NamedTuple):
         return Programs(self.init, self.chunk.lower().compile(options), self.like)
 
 
-def trace_init(init: Init, seeds: jax.Array) -> jax.stages.Traced:
-    """Traces `init` for `seeds`, a scalar or `[S]`. A scalar seed is not vmapped."""
-    return jax.jit(init_all(init, seeds)).trace(seeds)
+def trace_init(init: Init, starts: PyTree) -> jax.stages.Traced:
+    """Traces `init` for `starts` (see `init_all`). A scalar seed is not vmapped."""
+    return jax.jit(init_all(init, starts)).trace(starts)
 
 
 def trace(init: jax.stages.Traced, update: Update, length: int, skip: bool) -> Traced:
@@ -55,7 +55,7 @@ def trace(init: jax.stages.Traced, update: Update, length: int, skip: bool) -> T
 
     For `skip` see `guarded`.
     """
-    (seeds,) = init.jaxpr.in_avals
+    seeds, *_ = init.jaxpr.in_avals
     step = guarded(update, skip)
     if seeds.ndim:
         step = jax.vmap(step)
@@ -94,10 +94,18 @@ def equations(program: Any) -> Iterator[Any]:
             yield from equations(inner)
 
 
-def init_all(init: Init, seeds: jax.Array) -> Init:
-    """`seeds -> state`, vmapped if `seeds` is an array `[S]`."""
-    start = lambda seed: init(keys_of(seed)[0])
-    return jax.vmap(start) if seeds.ndim else start
+def init_all(init: Init, starts: PyTree) -> Callable[[PyTree], RunState]:
+    """`starts -> state`. `starts` are seeds, or pairs `(seeds, numbers)` for members of a sweep.
+
+    Seeds are a scalar, or `[S]`: then `init` is vmapped. It gets the key and, if there are, the
+    numbers of a member.
+    """
+
+    def start(starts: PyTree) -> RunState:
+        seed, *numbers = starts if isinstance(starts, tuple) else (starts,)
+        return init(keys_of(seed)[0], *numbers)
+
+    return jax.vmap(start) if jax.tree.leaves(starts)[0].ndim else start
 
 
 def keys_of(seed: jax.Array | int) -> tuple[jax.Array, jax.Array]:

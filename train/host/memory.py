@@ -36,19 +36,20 @@ def refuse_program(state: PyTree, program: Any, config: Any) -> None:
 
 def refuse_compiled(compiled: Any, program: Any, config: Any) -> None:
     """Raises UsageError if the compiled form of a jaxpr would need more than there is."""
-    used = compiled.memory_analysis()
-    if used is None:  # not every backend knows
-        return
-    needed = (
-        used.argument_size_in_bytes
-        + used.output_size_in_bytes
-        - used.alias_size_in_bytes
-        + used.temp_size_in_bytes
-    )
-    if fits(needed):
+    needed = needed_by(compiled)
+    if needed is None or fits(needed):
         return  # without a search for the largest array
     largest = max(arrays(program), key=size_of)
     refuse(needed, "the largest array of its program is", largest, config)
+
+
+def needed_by(compiled: Any) -> int | None:
+    """Bytes that a compiled program uses, arguments and results included; None: unknown."""
+    used = compiled.memory_analysis()
+    if used is None:  # not every backend knows
+        return None
+    in_and_out = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
+    return in_and_out + used.temp_size_in_bytes
 
 
 def refuse(needed: int, what: str, largest: Any, config: Any) -> None:

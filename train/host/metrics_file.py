@@ -10,6 +10,8 @@
                                      empty where no episodes are played
     agent                            means over this chunk's updates of the agent's measures, which
                                      are numbers or lists of numbers
+    evaluated                        where policies were scored after this chunk: the number of
+                                     games, and mean, low and high of the score, with its interval
     skipped, restores                updates undone and returns to a checkpoint, so far
     crc32                            checksum of the row up to here
 

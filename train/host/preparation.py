@@ -10,6 +10,7 @@ from jaxrl import checkpoint, checks
 from train.host import compiled, memory, policy_files, records
 from train.host.config import differences, plain
 from train.host.errors import UsageError, in_one_line
+from train.host.members import Members
 from train.host.metrics_file import count_rows
 from train.host.records import CHECKPOINTS
 from train.host.rows import Counters
@@ -66,9 +67,13 @@ def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.
     return policy_files.read_arrays(path, policy_files.parameters(agent))
 
 
-def trace(training: Training, config: Any) -> compiled.Traced:
-    """Traces the programs. Raises UsageError for sizes that do not fit together, or into memory."""
+def trace(training: Training, config: Any, members: Members | None = None) -> compiled.Traced:
+    """Traces the programs of the seeds of a configuration, or of other members.
+
+    Raises UsageError for sizes that do not fit together, or into memory.
+    """
     settings: Config = config.run
+    members = members or settings.members
     length = settings.chunk_updates(training.steps_per_update)
     if settings.total_updates(training.steps_per_update) > checks.INT32:
         raise UsageError(
@@ -76,7 +81,7 @@ def trace(training: Training, config: Any) -> compiled.Traced:
             f"{training.steps_per_update:,} steps: choose fewer, or larger updates"
         )
     try:
-        start = compiled.trace_init(training.init, settings.seed_array())
+        start = compiled.trace_init(training.init, members.starts)
         memory.refuse_state(start.out_info, config)
         memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config)
         skip = settings.on_nonfinite == "skip"

@@ -1,11 +1,14 @@
 """What a chunk reported, as counts and as the rows of `metrics.jsonl`."""
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from train.host.compiled import Report
+from train.host.members import Members
 
 
 class Counters(NamedTuple):
@@ -45,14 +48,14 @@ def counted(counters: Counters, report: Report, seconds: float, settled: str = "
 def chunk_rows(
     report: Report,
     counters: Counters,
-    seeds: list[int],
+    members: Members,
     steps_per_update: int,
     steps_per_second: float,
 ) -> list[dict[str, Any]]:
-    """One row per seed; `counters` are those after the chunk."""
+    """One row per member; `counters` are those after the chunk."""
     return [
         {
-            "seed": seed,
+            **members.label(s),
             "updates": counters.updates,
             "steps": counters.updates * steps_per_update,
             "episodes": counters.episodes[s],
@@ -63,7 +66,7 @@ def chunk_rows(
             "skipped": counters.skipped[s],
             "restores": counters.restores,
         }
-        for s, seed in enumerate(seeds)
+        for s in range(len(members.seeds))
     ]
 
 
@@ -98,10 +101,11 @@ def scalars(row: dict[str, Any]) -> dict[str, float | None]:
 def mean_score(rows: list[dict[str, Any]], score: str) -> float | None:
     """The mean over seeds; without those in which no episode ended, for a measure of episodes."""
     values = [value for row in rows if (value := scalars(row)[score]) is not None]
+    values = [value for value in values if math.isfinite(value)]  # of members that go on
     return float(np.mean(values)) if values else None
 
 
-def what_is_not_finite(report: Report, counters: Counters, seeds: list[int]) -> str:
+def what_is_not_finite(report: Report, counters: Counters, seeds: Sequence[int]) -> str:
     """Names the first update that is not finite, its seed and measures.
 
     `counters` are those before the chunk.

@@ -8,28 +8,37 @@ from typing import Any
 import jax
 
 from jaxrl import checkpoint
-from train.host import compiled, records
+from train.host import best as best_policies
+from train.host import compiled, policy_files, records
 from train.host.config import rebuild
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Program, Run, find
 from train.host.scores import agents_of
 
 
-def load(directory: str | Path) -> Run:
-    """The newest whole checkpoint of a run. Raises UsageError if there is none."""
+def load(directory: str | Path, best: bool = False) -> Run:
+    """The newest whole checkpoint of a run. Raises UsageError if there is none.
+
+    With `best`, a run in `best/` of the directory, of the policies that were best while training.
+    """
     directory = Path(directory)
     saved = records.read_config(directory)
     program = find(saved["name"], directory)
     config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
     try:
         training = program.training(config)
-        seeds = config.run.seed_array()
-        like = jax.eval_shape(compiled.init_all(training.init, seeds), seeds)
+        starts = config.run.members.starts
+        like = jax.eval_shape(compiled.init_all(training.init, starts), starts)
         state, _, updates = checkpoint.restore(directory / records.CHECKPOINTS, like)
     except (ValueError, checkpoint.CheckpointError) as error:
         raise UsageError(in_one_line(error)) from error
     agents = agents_of(state.agent, config.run.num_seeds)
-    return Run(directory, program, config, updates, agents, state)
+    if not best:
+        return Run(directory, program, config, updates, agents, state)
+    kept = best_policies.read(directory, state.agent, config.run.members)
+    of_seed = lambda s: {name: x[s] for name, x in kept.arrays.items()}
+    chosen = [policy_files.with_parameters(x, of_seed(s)) for s, x in enumerate(agents)]
+    return Run(directory / best_policies.BEST, program, config, max(kept.updates), chosen)
 
 
 def program_of(arguments: Sequence[str]) -> Program | None:

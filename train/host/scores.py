@@ -20,7 +20,7 @@ from train.host.compiled import keys_of
 from train.host.errors import UsageError
 from train.host.progress import busy
 from train.host.records import finite_or_null, write_whole
-from train.host.settings import Config, Evaluation, Training
+from train.host.settings import Config, EpisodesOf, Evaluation, Training
 
 ROWS, BYTES = 4_096, 2**24
 """A game is watched in pieces of at most so many steps, and bytes."""
@@ -87,10 +87,12 @@ def measured(
 class GamesEvaluation:
     """A `Training.evaluate` that plays games; `Evaluation.detail` is `Played`."""
 
-    episodes_of: Callable[[AgentState, jax.Array], Episodes]
+    episodes_of: EpisodesOf
     """`(agent_state, key) -> episodes`, a pure function."""
     watch: Watcher | None = None
     """The same games, one of them watched; None: they cannot be watched."""
+    of_size: Callable[[int], EpisodesOf] | None = None
+    """`count -> episodes_of` of another number of games, where that can be chosen."""
     score: str = "return"
     """"return", "length" or a name in the environment's outcome. `Training` puts its own here."""
     limit: Any = None
@@ -129,15 +131,17 @@ def of_player(
     if longest is None:
         raise ValueError("the parameters of the environment have no max_steps_in_episode: give it")
 
-    def episodes_of(agent_state: AgentState, key: jax.Array) -> Episodes:
-        return evaluate.evaluate(env, env_params, player, agent_state, key, games_each, 1, longest)
+    def of_size(games: int) -> EpisodesOf:
+        return lambda agent_state, key: evaluate.evaluate(
+            env, env_params, player, agent_state, key, games, 1, longest
+        )
 
     def watch(agent_state: AgentState, key: jax.Array, seen: Watch) -> tuple[Episodes, Trajectory]:
         rows = watched_rows(env, env_params, longest)
         sizes = games_each, 1, rows
         return evaluate.watch(env, env_params, player, agent_state, key, *sizes, seen)
 
-    return GamesEvaluation(episodes_of, watch, limit=longest, place=place)
+    return GamesEvaluation(of_size(games_each), watch, of_size, limit=longest, place=place)
 
 
 def watched_rows(env: Environment, env_params: PyTree, limit: int) -> int:
@@ -147,13 +151,13 @@ def watched_rows(env: Environment, env_params: PyTree, limit: int) -> int:
     return max(1, min(int(limit), ROWS, BYTES // max(size, 1)))
 
 
-def games(episodes_of: Callable[[AgentState, jax.Array], Episodes]) -> GamesEvaluation:
+def games(episodes_of: EpisodesOf) -> GamesEvaluation:
     """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function."""
     return GamesEvaluation(episodes_of)
 
 
 def play(
-    episodes_of: Callable[[AgentState, jax.Array], Episodes],
+    episodes_of: EpisodesOf,
     agents: list[AgentState],
     keys: list[jax.Array],
     doing: list[str],
@@ -263,12 +267,9 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
         low, high = statistics.wilson(int(values.sum()), values.size)
         return {"mean": float(values.mean()), "low": low, "high": high}
     if values.size == 1:  # no interval from one number
-        return {"mean": float(values[0]), "median": float(values[0]), "max": float(values[0])}
-    return {
-        name: float(x)
-        for name, x in statistics.summary(values)._asdict().items()
-        if name != "count"
-    }
+        return dict.fromkeys(("mean", "median", "max"), float(values[0]))
+    found = statistics.summary(values)._asdict()
+    return {name: float(x) for name, x in found.items() if name != "count"}
 
 
 def evaluation_table(evaluation: dict[str, Any], limit: Any = None) -> Table:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import tyro
 from rich.console import RenderableType
 
-from jaxrl.checks import INT32, Count, Range
+from jaxrl.checks import INT32, Count, CountOrZero, Range
+from jaxrl.evaluate import Episodes
 from jaxrl.loop import Metrics
 from jaxrl.types import AgentState, RunState
+from train.host.members import Members
 
 Steps = Annotated[int, Range(least=1, most=10**15)]
 """A budget of steps."""
@@ -19,6 +20,7 @@ Seeds = Annotated[int, Range(least=1, most=10**6)]
 """Runs side by side."""
 Games = Annotated[int, Range(least=1, most=10**8)]
 """Games played for a score."""
+EpisodesOf = Callable[[AgentState, jax.Array], Episodes]
 
 
 class Evaluation(NamedTuple):
@@ -42,8 +44,8 @@ class Training:
     `init` and `update` are pure and for one seed; `evaluate` is called on the host.
     """
 
-    init: Callable[[jax.Array], RunState]
-    """`key -> state`."""
+    init: Callable[..., RunState]
+    """`key -> state`; `(key, numbers) -> state` for members of a sweep."""
     update: Callable[[Any], tuple[Any, Metrics]]
     """`state -> (state, metrics)`: one training update."""
     evaluate: Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]
@@ -60,6 +62,11 @@ class Training:
     settled: str = ""
     """A number that the agent measures, above 0 once it has nothing more to learn; a run ends after
     the chunk in which all seeds have it above 0. Empty: it ends only with the budget."""
+    games: Callable[[int], EpisodesOf] | None = None
+    """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
+    pure function. Without it `scores.of_player` makes them, if that makes the evaluation."""
+    lower_is_better: bool = False
+    """Whether the score is an error."""
     budget_shapes_learning: bool = False
     """Whether a schedule ends with the budget, so that a resumed run may not change the budget."""
 
@@ -67,6 +74,8 @@ class Training:
         with_score = getattr(self.evaluate, "with_score", None)  # of games: it has the score below
         if with_score is not None:
             object.__setattr__(self, "evaluate", with_score(self.score))
+        if self.games is None:
+            object.__setattr__(self, "games", getattr(self.evaluate, "of_size", None))
 
     def _replace(self, **changes: Any) -> "Training":
         return replace(self, **changes)
@@ -110,9 +119,10 @@ class Config:
         """The seeds of the S runs side by side."""
         return list(range(self.seed, self.seed + self.num_seeds))
 
-    def seed_array(self) -> jax.Array:
-        """`[S]`; for a single seed a scalar, which is not vmapped."""
-        return jnp.asarray(self.seeds if self.num_seeds > 1 else self.seed, jnp.int32)
+    @property
+    def members(self) -> Members:
+        """The S runs side by side."""
+        return Members(self.seeds)
 
     def chunk_updates(self, steps_per_update: int) -> int:
         """Updates in a full chunk."""
@@ -126,6 +136,11 @@ class Config:
         """How much of a run is done, 0 to 1; `episodes` `[S]` are those of each seed."""
         del episodes  # without episodes only the updates count
         return min(updates / self.total_updates(steps_per_update), 1.0)
+
+    @property
+    def idle(self) -> dict[str, str]:
+        """Fields that have no effect, by dotted name, and why."""
+        return {}
 
     @property
     def evaluates(self) -> bool:
@@ -155,8 +170,27 @@ class PlayConfig(Config):
     """Complete games per seed, played for the score at the end; 0: no evaluation."""
     evaluation_greedy: bool = True
     """Play them greedily, without the exploration used in training."""
+    evaluate_every: CountOrZero = 0
+    """Chunks between two scores while training, of other games than those at the end; the best
+    policy by them is kept in best/. 0: never."""
+    evaluate_games: Games = 128
+    """Complete games of each of these scores."""
+    patience: Count | None = None
+    """Stop once so many of these scores in a row have not been better than the best; None: never.
+    With several seeds all of them must have stopped improving."""
     policy: str = ""
     """Start from the parameters of this policy, a name or a path (see `train.policies`)."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.patience is not None and not self.evaluate_every:
+            raise ValueError("run.patience needs scores while training: give run.evaluate_every")
+
+    @property
+    def idle(self) -> dict[str, str]:
+        if self.evaluate_every:
+            return {}
+        return {"run.evaluate_games": "it needs --run.evaluate-every"}
 
     def fraction_done(self, updates: int, episodes: Sequence[int], steps_per_update: int) -> float:
         """Of the budget of steps or of episodes, whichever is nearer to its end."""
@@ -178,6 +212,7 @@ MAY_CHANGE = frozenset(
     {
         "run.total_steps",  # unless a schedule ends with it
         "run.max_episodes",
+        "run.patience",
         "run.checkpoint_every",
         "run.on_nonfinite",
         "run.evaluation_games",

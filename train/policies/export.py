@@ -42,6 +42,8 @@ class Export:
     """Name of the files to write, or their path; both without or with .safetensors."""
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None
     """Which of several seeds."""
+    best: bool = False
+    """The policy that was best while training, kept in RUN/best, instead of the newest."""
     hardware: str = ""
     """What it was trained on, for the card; empty: the device recorded by the run."""
     overwrite: bool = False
@@ -83,7 +85,7 @@ def export(
 def write(options: Export) -> Path:
     """`export`, as its command is given the arguments."""
     path = new_file(options)
-    run = runs.load(options.run)
+    run = runs.load(options.run, options.best)
     seed = one_seed(run, options.seed)
     agent = run.agents[run.seeds.index(seed)]
     arrays = policy_files.parameters(agent)
@@ -91,13 +93,16 @@ def write(options: Export) -> Path:
     if options.package and size > LARGEST:
         raise UsageError(f"{path} would have {size:,} bytes; expected {LARGEST:,}: give a path")
     refuse_unkept(run, agent)
-    meta = checkpoint.read_meta(run.directory / records.CHECKPOINTS, run.updates)
+    source, updates = Path(options.run), run.updates
+    meta = checkpoint.read_meta(source / records.CHECKPOINTS, None if options.best else updates)
+    if options.best:
+        updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
     config = runs.with_evaluation(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
         "entry_point": run.program.address,
-        "preset": records.read_config(run.directory)["preset"],
+        "preset": records.read_config(source)["preset"],
         "config": plain(config),
-        "updates": run.updates,
+        "updates": updates,
         "trained": {name: meta[name] for name in ("versions", "device", "git")},
         "scores": scores_of(run, seed),
     }

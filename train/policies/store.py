@@ -40,10 +40,15 @@ def completed(saved: Any, default: Any) -> Any:
     return default | {name: completed(x, default.get(name)) for name, x in saved.items()}
 
 
-def opened(run: str | None, policy: str | None) -> Run:
-    """A run, or a policy as a run. Raises UsageError unless exactly one of them is given."""
+def opened(run: str | None, policy: str | None, best: bool = False) -> Run:
+    """A run, or a policy as a run. Raises UsageError unless exactly one of them is given.
+
+    `best` takes the policies of the run that were best while it trained.
+    """
     if run is not None and policy is None:
-        return runs.load(run)
+        return runs.load(run, best)
+    if policy is not None and best:
+        raise UsageError("--best is for runs: leave it out, or give a run directory")
     if policy is not None and run is None:
         return as_run(policy)
     if run is None:

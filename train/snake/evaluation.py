@@ -39,6 +39,8 @@ class Options:
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     games: Games = 1_000
     """Complete games per seed."""
+    best: bool = False
+    """The policies that were best while training, kept in RUN/best, instead of the newest."""
     key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False
@@ -84,8 +86,9 @@ def check(run: Run, options: Options) -> None:
     check_options(options)
     if options.sizes and (options.rows is not None or options.cols is not None):
         raise UsageError("--sizes says how large the boards are: leave out --rows and --cols")
-    if options.sampled and options.policy is not None and not isinstance(run.config, PPO):
-        raise UsageError(f"{options.policy} has no exploration: leave out --sampled")
+    only_parameters = options.policy is not None or options.best
+    if options.sampled and only_parameters and not isinstance(run.config, PPO):
+        raise UsageError(f"{run.directory} has no exploration: leave out --sampled")
 
 
 def asked_for(game: Game, rows: int | None, cols: int | None, options: Options) -> Game:

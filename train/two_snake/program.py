@@ -29,6 +29,8 @@ class Options:
     """Policy instead: a name that `python -m train.policies list` shows, or a file."""
     games: Games = 1_000
     """Games of each seed against each opponent, rounded up to an even number."""
+    best: bool = False
+    """The policies that were best while training, kept in RUN/best, instead of the newest."""
     key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
     sampled: bool = False

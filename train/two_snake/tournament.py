@@ -6,6 +6,7 @@ show who would have won if the first death decided the game; that is reported as
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -79,6 +80,15 @@ def compile_games(config: Config, learned: PyTree) -> Play:
         return evaluate.watch(env, params, agent, sides, key, *sizes, seen)
 
     return jax.jit(play).lower(match, jax.random.key(0), whole(config)).compile()
+
+
+def against(config: Config, opponent: str, count: int) -> Callable[[PyTree, jax.Array], Episodes]:
+    """`(learned, key) -> episodes [N, 1]`: so many games, on a side of the board by chance."""
+    env, player, limit = make_env(config), make_agent(config), config.env.max_steps_in_episode
+    params = replace(params_of(config, opponent, SIDES[0]), swap_sides=0.5)
+    return lambda learned, key: evaluate.evaluate(
+        env, params, player, Sides(learned, learned), key, count, 1, limit
+    )
 
 
 def whole(config: Config) -> Watch:

@@ -1,5 +1,6 @@
 """The training of a configuration of two snakes: PPO or self-play, in stages of opponents."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from jaxrl.types import AgentState
 from train.host import settings
 from train.two_snake import curriculum as stages
 from train.two_snake import evaluation
+from train.two_snake import tournament as arena
 from train.two_snake.config import Config, check, make_agent, make_env, total_updates
 from train.two_snake.curriculum import Progress
 
@@ -27,6 +29,7 @@ def make_training(config: Config) -> settings.Training:
         evaluate=lambda agents, seeds, keys: evaluation.tournament(
             config, [parameters(agent) for agent in agents], seeds, keys
         ),
+        games=partial(games_of, config),
         steps_per_update=config.loop.steps_per_update,
         score=evaluation.SCORE,
         budget_shapes_learning=config.anneal or len(config.curriculum.stages()) > 1,
@@ -58,6 +61,12 @@ def promoted(config: Config, player: AgentState, stage: jax.Array, is_new: jax.A
         return player
     player = jax.lax.cond(is_new, self_play.snapshot, lambda player: player, player)
     return player._replace(is_frozen=stages.is_frozen(config.curriculum, stage))
+
+
+def games_of(config: Config, count: int) -> settings.EpisodesOf:
+    """So many games against the script that decides the score."""
+    play = arena.against(config, "greedy", count)
+    return lambda agent, key: play(parameters(agent), key)
 
 
 def parameters(player: AgentState) -> Any:

@@ -58,6 +58,7 @@ def make_training(config: Config) -> settings.Training:
         steps_per_update=SAMPLES_PER_UPDATE,
         unit="samples",
         score=scores.SCORE,
+        lower_is_better=True,
     )
 
 

@@ -146,8 +146,8 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
 def bits(directory: Path) -> list:
     """The last state of a run."""
     config = configured(f"--resume {directory}")
-    beginning = compiled.init_all(make_training(config).init, config.run.seed_array())
-    like = jax.eval_shape(beginning, config.run.seed_array())
+    beginning = compiled.init_all(make_training(config).init, config.run.members.starts)
+    like = jax.eval_shape(beginning, config.run.members.starts)
     state = checkpoint.restore(directory / CHECKPOINTS, like)[0]
     return jax.tree.leaves(state._replace(key=jax.random.key_data(state.key)))
 

@@ -25,7 +25,7 @@ def make_run(
 ) -> Path:
     """A run as `python -m train.NAME FLAGS` leaves one, with what `change` makes of no agent."""
     config, preset = command.parse(program, flags.split())
-    seeds = config.run.seed_array()
+    seeds = config.run.members.starts
     like = jax.eval_shape(compiled.init_all(program.training(config).init, seeds), seeds)
     state = jax.tree.map(nothing, like)
     state = state._replace(agent=change(state.agent))

@@ -39,7 +39,7 @@ def train(directory: Path, preset: str) -> int:
 def final_state(directory: Path, preset: str):
     config, _ = command.parse(PROGRAM, ["--resume", str(directory)])
     training = PROGRAM.training(config)
-    like = jax.eval_shape(compiled.init_all(training.init, config.run.seed_array()), 0)
+    like = jax.eval_shape(compiled.init_all(training.init, config.run.members.starts), 0)
     return checkpoint.restore(directory / CHECKPOINTS, like)[0]
 
 

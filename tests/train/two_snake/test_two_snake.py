@@ -75,7 +75,7 @@ def finished(tmp_path_factory) -> Path:
 def final_state(directory: Path):
     config, _ = command.parse(PROGRAM, ["--resume", str(directory)])
     training = make_training(config)
-    like = jax.eval_shape(compiled.init_all(training.init, config.run.seed_array()), 0)
+    like = jax.eval_shape(compiled.init_all(training.init, config.run.members.starts), 0)
     return checkpoint.restore(directory / CHECKPOINTS, like)[0]
 
 

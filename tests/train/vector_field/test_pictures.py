@@ -30,7 +30,7 @@ SMALL = replace(
     bayesian=replace(SEEN.bayesian, grid=rbf.Grid(per_axis=5, half_width=2.5)),
     run=replace(SEEN.run, num_seeds=2, total_steps=100),
 )
-SEEDS = SMALL.run.seed_array()
+SEEDS = SMALL.run.members.starts
 RNG = np.random.default_rng(0)
 
 

@@ -105,8 +105,8 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path, monkeypatch):
 def bits(directory: Path) -> list:
     """The last state of a run; of keys their numbers."""
     config = configured(f"--resume {directory}")
-    beginning = compiled.init_all(make_training(config).init, config.run.seed_array())
-    like = jax.eval_shape(beginning, config.run.seed_array())
+    beginning = compiled.init_all(make_training(config).init, config.run.members.starts)
+    like = jax.eval_shape(beginning, config.run.members.starts)
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
     leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, like)[0])
     return [jax.random.key_data(x) if is_key(x) else x for x in leaves]

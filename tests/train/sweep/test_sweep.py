@@ -1,0 +1,202 @@
+"""A sweep trains each member as a run of its own would, keeps what it has, and chooses honestly."""
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.train import tiny
+from tests.train.host.crashes import timeless_rows
+from train.host import compiled, metrics_file, runs, signals
+from train.host.config import rebuild
+from train.host.errors import INTERRUPTED, REFUSED
+from train.host.run import run
+from train.sweep import __main__ as command
+from train.sweep import batches, files
+
+RATES = ("0.005", "0.02")
+VARY = f"agent.learning_rate={','.join(RATES)}"
+
+
+def sweep(directory: Path, *flags: str) -> int:
+    asked = ["tests.train.tiny", "plain", "--seeds", "2", "--directory", str(directory), *flags]
+    return command.main(asked)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """Two rates of two seeds, and a size that needs a program of its own."""
+    directory = tmp_path_factory.mktemp("sweep") / "finished"
+    assert sweep(directory, "--vary", VARY, "--vary", "agent.replay=3,7") == 0
+    return directory
+
+
+def table(directory: Path) -> list[dict[str, str]]:
+    with (directory / files.TABLE).open() as file:
+        return list(csv.DictReader(file))
+
+
+class TestMembers:
+    def test_each_member_is_trained_as_a_run_of_its_own(self, finished, tmp_path):
+        for row in table(finished)[::3]:
+            preset = tiny.PRESETS["plain"]
+            agent = dataclasses.replace(
+                preset.agent,
+                learning_rate=float(row["agent.learning_rate"]),
+                replay=int(row["agent.replay"]),
+            )
+            alone = dataclasses.replace(
+                preset,
+                agent=agent,
+                run=dataclasses.replace(
+                    preset.run, seed=int(row["seed"]), directory=str(tmp_path / row["member"])
+                ),
+            )
+            result = run(tiny.make_training(alone), alone, tiny.PROGRAM.address, "plain")
+            assert result.evaluation is not None
+            score = result.evaluation.content["seeds"][0]["right"]["mean"]
+            assert float(row["score"]) == pytest.approx(score)
+            losses = [x["agent"]["loss"] for x in metrics_file.read_metrics(result.directory)]
+            kept = [
+                x["agent"]["loss"]
+                for path in (finished / "batches").iterdir()
+                for x in metrics_file.read_metrics(path)
+                if x["member"] == int(row["member"])
+            ]
+            # numbers are traced in float32 here, and constants of the compiler there
+            np.testing.assert_allclose(kept, losses, rtol=1e-4)
+
+    def test_numbers_share_a_program_and_sizes_have_their_own(self, finished):
+        plan = files.read_plan(finished)
+        rows = table(finished)
+        sizes = [{rows[i]["agent.replay"] for i in batch} for batch in plan["batches"]]
+        assert sizes == [{"3"}, {"7"}]
+        assert [len(batch) for batch in plan["batches"]] == [4, 4]
+
+    def test_one_compilation_serves_all_members(self, monkeypatch, tmp_path):
+        traces = []
+        make = tiny.make_training
+
+        def counting(config: tiny.Config):
+            made = make(config)
+
+            def update(state):
+                traces.append(1)
+                return made.update(state)
+
+            return made._replace(update=update)
+
+        monkeypatch.setattr(tiny, "PROGRAM", tiny.PROGRAM._replace(training=counting))
+        rates = ",".join(str(0.001 * i) for i in range(1, 9))
+        assert sweep(tmp_path / "s", "--vary", f"agent.learning_rate={rates}", "--confirm=0") == 0
+        few = len(traces)
+        traces.clear()
+        assert sweep(tmp_path / "t", "--vary", VARY, "--confirm=0") == 0
+        assert few == len(traces)
+
+    def test_a_member_that_fails_leaves_the_others_alone(self, tmp_path, finished):
+        rates = f"{RATES[0]},inf"  # and a rate that is refused is refused before anything else
+        assert sweep(tmp_path / "bad", "--vary", f"agent.learning_rate={rates}") == REFUSED
+        poison = "--vary=agent.poison=-1,inf"
+        assert sweep(tmp_path / "s", poison, "--agent.learning-rate", RATES[0]) == 0
+        rows = table(tmp_path / "s")
+        assert [row["state"] for row in rows] == ["done", "done", "failed", "failed"]
+        healthy = [x for x in table(finished) if x["agent.learning_rate"] == RATES[0]]
+        healthy = [x for x in healthy if x["agent.replay"] == "7"]
+        assert [x["score"] for x in rows[:2]] == [x["score"] for x in healthy]
+
+    def test_batches_that_fit_give_the_same_scores(self, finished, tmp_path, monkeypatch):
+        monkeypatch.setattr(batches, "fitting", lambda program, group: 3)
+        assert sweep(tmp_path / "s", "--vary", VARY) == 0
+        plan = files.read_plan(tmp_path / "s")
+        assert [len(batch) for batch in plan["batches"]] == [2, 2]
+        one = [row["score"] for row in table(finished) if row["agent.replay"] == "7"]
+        assert [row["score"] for row in table(tmp_path / "s")] == one
+
+
+class TestFiles:
+    def test_the_best_is_a_run_like_any_other(self, finished):
+        rows = table(finished)
+        best = runs.load(finished / "best")
+        chosen = max(rows, key=lambda row: float(row["score"]))
+        assert best.config.agent.learning_rate == float(chosen["agent.learning_rate"])
+        assert best.config.run.seed == int(chosen["seed"])
+        key = compiled.keys_of(best.config.run.seed)[1]
+        training = best.program.training(best.config)
+        found = training.evaluate(best.agents, best.seeds, [key]).content["seeds"][0]
+        assert found["right"]["mean"] == pytest.approx(float(chosen["score"]))
+        assert [row["steps"] for row in metrics_file.read_metrics(best.directory)]
+
+    def test_fresh_seeds_confirm_what_was_chosen(self, finished):
+        content = json.loads((finished / files.CONFIRMED).read_text())
+        assert content["fresh"]["seeds"] == [2, 3]
+        assert content["chosen"]["seeds"] == [0, 1]
+        summary = json.loads((finished / files.SUMMARY).read_text())
+        assert content["configuration"] == summary["configurations"][0]["index"]
+
+    def test_an_interrupted_sweep_continues_exactly(self, finished, tmp_path, monkeypatch):
+        directory = tmp_path / "s"
+        flags = ("--vary", VARY, "--vary", "agent.replay=3,7")
+        asked = iter([False] * 14 + [True] + [False] * 1000)
+        monkeypatch.setattr(
+            signals.StopRequest,
+            "requested",
+            property(lambda self: next(asked), lambda self, value: None),
+            raising=False,
+        )
+        assert sweep(directory, *flags) == INTERRUPTED
+        assert any(row["state"] == "" for row in table(directory))
+        assert command.main(["--resume", str(directory)]) == 0
+        assert table(directory) == table(finished)
+        for i in range(2):
+            one, other = (files.batch(x, i) for x in (directory, finished))
+            assert timeless_rows(one) == timeless_rows(other)
+
+    def test_members_that_came_out_identical_are_pointed_out(self, tmp_path, capsys):
+        assert sweep(tmp_path / "s", "--vary", "agent.burn=0,1", "--confirm=0") == 0
+        assert "agent.burn (0, 1) had no effect" in capsys.readouterr().out
+
+
+class TestRandom:
+    def test_draws_within_the_ranges_and_keeps_the_default(self, tmp_path):
+        vary = ("--vary", "agent.learning_rate=log:1e-3..1e-1", "--random", "20", "--seeds", "1")
+        assert sweep(tmp_path / "s", *vary, "--confirm=0") == 0
+        rates = [float(row["agent.learning_rate"]) for row in table(tmp_path / "s")]
+        assert rates[0] == tiny.PRESETS["plain"].agent.learning_rate
+        assert all(1e-3 <= rate <= 1e-1 for rate in rates) and len(set(rates)) == 21
+        assert sum(rate < 1e-2 for rate in rates) in range(4, 17)  # 10 of 20; 0.3 % are outside
+
+
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        (["--vary", "agent.nope=1"], "there is no field agent.nope"),
+        (["--vary", "agent.learning_rate"], "expected FIELD=VALUE"),
+        (["--vary", "agent.learning_rate=1,1"], "a value is there twice"),
+        (["--vary", "agent.learning_rate=-1,1"], "--agent.learning-rate is -1.0"),
+        (["--vary", "agent.learning_rate=0.1..0.2"], "--random"),
+        (["--vary", "agent.learning_rate=0.2..0.1", "--random=2"], "LOW below HIGH"),
+        (["--vary", "agent.learning_rate=log:0..1", "--random=2"], "begins above 0"),
+        (["--vary", "agent.replay=1..3", "--random=2"], "of numbers"),
+        (["--vary", "run.seed=1,2"], "fields of run"),
+        (["--vary", VARY, "--vary", VARY], "varied twice"),
+        (["--random", "3"], "give one"),
+        (["--run.num-seeds", "3"], "--seeds"),
+        (["--agent.nope", "3"], "--agent.nope"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys):
+    assert sweep(tmp_path / "s", *flags) == REFUSED
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_saved_plan_can_be_read_by_people(finished):
+    saved = files.read_plan(finished)
+    assert saved["options"]["vary"] == [VARY, "agent.replay=3,7"]
+    config = rebuild(tiny.PRESETS["plain"], saved["config"])
+    assert config == tiny.PRESETS["plain"]

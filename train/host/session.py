@@ -1,0 +1,214 @@
+"""One training in progress: chunks, record, checkpoints, signals, scores."""
+
+import logging
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxrl import checkpoint
+from jaxrl.types import RunState
+from train.host import compiled, metrics_file, policy_files
+from train.host.best import Best
+from train.host.config import differences
+from train.host.errors import Interrupted, NonFiniteError
+from train.host.members import Members
+from train.host.progress import Display, clock, per_second
+from train.host.records import CHECKPOINTS
+from train.host.rows import Counters, by_seed, chunk_rows, counted, mean_score, what_is_not_finite
+from train.host.scores import evaluate_run, write_evaluation
+from train.host.settings import Config, Evaluation, PlayConfig, Training
+from train.host.signals import StopRequest
+
+MAX_RESTORES = 3
+"""How often `on_nonfinite="restore"` returns to the same checkpoint."""
+
+FOLD_IN_EACH = jax.vmap(jax.random.fold_in, in_axes=(0, None))
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Session:
+    """One run in progress."""
+
+    training: Training
+    settings: Config
+    members: Members
+    directory: Path
+    programs: compiled.Programs
+    policy: dict[str, np.ndarray] | None  # the parameters a new run begins with
+    record: metrics_file.MetricsFile
+    display: Display
+    stop: StopRequest
+    meta: dict[str, Any]
+    best: Best | None = None
+    leaves_behind: bool = False  # members that are not finite, instead of `on_nonfinite`
+    resumed: Path | None = None  # what `--resume` continues, if not the directory
+    _saved: Counters = field(init=False)  # those of the newest checkpoint
+
+    def train(self) -> tuple[RunState, Counters]:
+        """From the newest checkpoint, or from the beginning, to the end."""
+        state, counters = self.load()
+        self.display.begin(self.fraction(counters), self.training.unit)
+        while self.fraction(counters) < 1:
+            if self.stop.requested:
+                self.save(state, counters)
+                raise Interrupted(
+                    f"stopped after {self.steps(counters):,} of "
+                    f"{self.settings.total_steps:,} {self.training.unit}: "
+                    f"--resume {self.resumed or self.directory}"
+                )
+            state, counters = self.advance(state, counters)
+        self.save(state, counters)
+        self.display.end()
+        rate = self.steps(counters) * len(self.members.seeds) / max(counters.seconds, 1e-9)
+        unit = self.training.unit
+        self.display.say(
+            f"{self.meta['name']}: {self.steps(counters):,} {unit} in "
+            f"{clock(counters.seconds)}, {per_second(rate)} {unit}/s"
+        )
+        return state, counters
+
+    def advance(self, state: RunState, counters: Counters) -> tuple[RunState, Counters]:
+        """Runs one chunk, records it and, where due, saves a checkpoint."""
+        per_update = self.training.steps_per_update
+        length = self.settings.chunk_updates(per_update)
+        count = min(
+            length - counters.updates % length,  # so that chunks end at multiples of their length
+            self.settings.total_updates(per_update) - counters.updates,
+        )
+        started = time.perf_counter()
+        state, report = self.programs.chunk(state, np.int32(count))
+        report = by_seed(jax.device_get(report), count)  # waits for the chunk
+        seconds = time.perf_counter() - started
+        if not report.finite.all():
+            problem = what_is_not_finite(report, counters, self.members.seeds)
+            if self.settings.on_nonfinite == "restore" and not self.leaves_behind:
+                return self.restore(counters, seconds, problem)
+            if not self.goes_on(report):
+                raise self.not_finite(problem)
+        counters = counted(counters, report, seconds, self.training.settled)
+        rows, counters = self.scored(state, counters, length)
+        if self.leaves_behind and not report.finite.any():
+            counters = counters._replace(settled=True)  # nobody is left
+        self.write(report, counters, count * per_update * len(self.members.seeds) / seconds, rows)
+        if counters.updates % (length * self.settings.checkpoint_every) == 0:
+            self.save(state, counters)
+        return state, counters
+
+    def goes_on(self, report: compiled.Report) -> bool:
+        """Whether the run may continue after updates that were not finite."""
+        undone = self.settings.on_nonfinite == "skip" and bool(report.finite.any(axis=0).all())
+        return undone or self.leaves_behind
+
+    def scored(
+        self, state: RunState, counters: Counters, length: int
+    ) -> tuple[list[dict[str, Any]] | None, Counters]:
+        """The scores of all members if they are due, and whether the run ends with them.
+
+        `length` is that of a chunk, in updates.
+        """
+        if self.best is None or not isinstance(self.settings, PlayConfig):
+            return None, counters
+        period, patience = length * self.settings.evaluate_every, self.settings.patience
+        if counters.updates % period and self.fraction(counters) < 1:
+            return None, counters
+        rows = self.best.evaluate(state.agent, counters.updates)
+        if patience is not None and self.best.waited(counters.updates, period) >= patience:
+            self.display.say(f"{self.meta['name']}: no better score in {patience} evaluations")
+            counters = counters._replace(settled=True)
+        return rows, counters
+
+    def write(
+        self,
+        report: compiled.Report,
+        counters: Counters,
+        rate: float,
+        scored: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Writes the rows of a chunk into the record and shows the progress."""
+        per_update = self.training.steps_per_update
+        rows = chunk_rows(report, counters, self.members, per_update, rate)
+        if scored:
+            rows = [row | {"evaluated": x} for row, x in zip(rows, scored, strict=True)]
+        self.record.append(rows)
+        score = (self.training.score, mean_score(rows, self.training.score))
+        self.display.update(self.fraction(counters), self.steps(counters), rate, score)
+
+    def save(self, state: RunState, counters: Counters) -> None:
+        """Saves a checkpoint unless this update has one; rows reach the disk before it."""
+        if counters.updates == self._saved.updates:
+            return
+        self.record.sync()
+        meta = {**self.meta, "counters": counters._asdict()}
+        checkpoint.save(self.directory / CHECKPOINTS, counters.updates, state, meta)
+        self._saved = counters
+
+    def load(self) -> tuple[RunState, Counters]:
+        """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
+        if checkpoint.steps(self.directory / CHECKPOINTS):
+            state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
+            counters = Counters(**meta["counters"])
+            ours = {name: self.meta[name] for name in ("versions", "device")}
+            for change in differences({name: meta[name] for name in ours}, ours):
+                _log.warning("%s since the run was saved: it may not continue bit for bit", change)
+        else:
+            zeros = [0] * len(self.members.seeds)
+            state = self.programs.init(self.members.starts)
+            if self.policy is not None:
+                state = state._replace(agent=policy_files.warm_started(state.agent, self.policy))
+            counters = Counters(0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0, rows=0)
+        if dropped := self.record.cut(counters.rows):
+            told = f"rows that came after update {counters.updates} are computed again"
+            self.display.say(f"{self.meta['name']}: {dropped} {told}")
+        self._saved = counters
+        return state, counters
+
+    def restore(
+        self, counters: Counters, seconds: float, problem: str
+    ) -> tuple[RunState, Counters]:
+        """The newest checkpoint again, all seeds of it, with other random numbers."""
+        state, saved = self.load()
+        attempt = counters.restores + 1 - saved.restores
+        if attempt > MAX_RESTORES:
+            raise self.not_finite(f"{problem}, also after each of {MAX_RESTORES} restores")
+        self.display.say(f"{problem}: back to update {saved.updates} with new random numbers")
+        fold_in = FOLD_IN_EACH if state.key.ndim else jax.random.fold_in
+        state = state._replace(key=fold_in(state.key, attempt))
+        return state, saved._replace(
+            restores=counters.restores + 1, seconds=counters.seconds + seconds
+        )
+
+    def not_finite(self, problem: str) -> NonFiniteError:
+        policies = {"skip", "restore"} - {self.settings.on_nonfinite}
+        return NonFiniteError(
+            f"{problem}: lower the learning rate, or try --resume {self.resumed or self.directory} "
+            f"--run.on-nonfinite {' or '.join(sorted(policies))}"
+        )
+
+    def evaluate(self, state: RunState) -> Evaluation | None:
+        """Evaluates the trained agents, if wanted; prints and writes the scores."""
+        if not self.settings.evaluates:
+            return None
+        evaluation = evaluate_run(self.training, self.settings, state)
+        write_evaluation(self.directory, evaluation)
+        self.display.console.print(evaluation.table)
+        self.display.say(
+            f"evaluated in {clock(evaluation.content['seconds'])}, "
+            f"after compiling for {clock(evaluation.content['compile_seconds'])}"
+        )
+        return evaluation
+
+    def steps(self, counters: Counters) -> int:
+        """Steps of each seed, in `Training.unit`."""
+        return counters.updates * self.training.steps_per_update
+
+    def fraction(self, counters: Counters) -> float:
+        """How much of the run is done, 0 to 1; 1 also if every seed has settled."""
+        if counters.settled:
+            return 1.0
+        per_update = self.training.steps_per_update
+        return self.settings.fraction_done(counters.updates, counters.episodes, per_update)

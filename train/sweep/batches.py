@@ -1,0 +1,184 @@
+"""The members of a sweep, trained side by side in batches that fit into memory, and scored."""
+
+import hashlib
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxrl.types import AgentState, PyTree
+from train.host import compiled, memory, metrics_file, records
+from train.host.config import plain
+from train.host.members import Members, unpacked, varied
+from train.host.preparation import compile_within_memory, trace
+from train.host.program import Program
+from train.host.progress import Display
+from train.host.scores import GamesEvaluation
+from train.host.session import Session
+from train.host.settings import Training
+from train.host.signals import StopRequest
+from train.sweep.plan import Group, config_of
+
+SHARE = 0.8
+"""Of the memory that is free, for a batch."""
+
+
+class Trained(NamedTuple):
+    """A member after its training."""
+
+    member: int
+    state: Any  # of the training; NumPy arrays
+    updates: int
+    finite: bool  # whether all its parameters are
+    fingerprint: str  # equal for members with equal parameters
+
+
+def training_of(program: Program, group: Group) -> Training:
+    """The training of the members of a group; its states are `members.Varied`."""
+    base = program.training(config_of(group.config, group.trials[0].values))
+    make = lambda numbers: program.training(config_of(group.config, numbers))
+    init, update = varied(make, kind_of(base))
+    return base._replace(init=init, update=update)
+
+
+def kind_of(training: Training) -> type:
+    """The type of the states of a training."""
+    return type(jax.eval_shape(training.init, jax.random.key(0)))
+
+
+def batches(program: Program, group: Group) -> Iterator[Group]:
+    """A group in parts of about equal size that fit into memory."""
+    count = len(group.trials)
+    parts = -(-count // min(count, fitting(program, group)))
+    for indices in np.array_split(np.arange(count), parts):
+        yield group._replace(trials=[group.trials[i] for i in indices])
+
+
+def fitting(program: Program, group: Group) -> int:
+    """How many members fit into memory side by side, at least 1.
+
+    All arrays of one member's program together are more than it needs. If so much fits for every
+    member, that is enough; otherwise the compiler is asked what one member needs.
+    """
+    free = memory.free_bytes()
+    if free is None or len(group.trials) == 1:
+        return len(group.trials)
+    one = group._replace(trials=group.trials[:1])
+    traced = trace(training_of(program, one), one.config, members_of(one))
+    most = sum(map(memory.size_of, jax.tree.leaves(traced.like)))
+    most += sum(map(memory.size_of, memory.arrays(traced.chunk.jaxpr.jaxpr)))
+    if most * len(group.trials) <= SHARE * free:
+        return len(group.trials)
+    needed = memory.needed_by(traced.compile().chunk) or most
+    return max(1, int(SHARE * free // needed))
+
+
+def members_of(group: Group) -> Members:
+    """The members of a group, for a `Session`."""
+    seeds = [trial.seed for trial in group.trials]
+    return Members(seeds, group.numbers(), [trial.member for trial in group.trials])
+
+
+def train(
+    program: Program, group: Group, directory: Path, sweep: Path, title: str
+) -> list[Trained]:
+    """Trains the members of a batch, or goes on, in a directory of its own.
+
+    Raises Interrupted after a signal, once all is saved.
+    """
+    training, members = training_of(program, group), members_of(group)
+    directory.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    traced = trace(training, group.config, members)
+    with metrics_file.MetricsFile(directory) as record, Display(title) as display:
+        display.say(f"{title}: compiling for {len(group.trials)} members")
+        with StopRequest(display.say) as stop:
+            programs = compile_within_memory(traced, group.config)
+            display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
+            meta = {"name": title, "config": plain(group.config), **records.provenance()}
+            session = Session(
+                training,
+                group.config.run,
+                members,
+                directory,
+                programs,
+                None,
+                record,
+                display,
+                stop,
+                meta,
+                leaves_behind=True,
+                resumed=sweep,
+            )
+            state, counters = session.train()
+    base = program.training(config_of(group.config, group.trials[0].values))
+    return split(state, counters.updates, group, kind_of(base))
+
+
+def split(state: PyTree, updates: int, group: Group, kind: type) -> list[Trained]:
+    """The members of a trained batch, one by one."""
+    found = []
+    for i, trial in enumerate(group.trials):
+        member = jax.tree.map(lambda x, i=i: x[i], state)
+        arrays = [np.asarray(x) for x in compiled.parameters(member.agent)]
+        found.append(
+            Trained(
+                trial.member,
+                unpacked(member, kind),
+                updates,
+                all(np.isfinite(x).all() for x in arrays if x.dtype.kind == "f"),
+                hashlib.sha256(b"".join(x.tobytes() for x in arrays)).hexdigest(),
+            )
+        )
+    return found
+
+
+def score(program: Program, group: Group, trained: list[Trained]) -> dict[int, dict[str, Any]]:
+    """For each member that is finite, by its index, its row of an evaluation.
+
+    The key of each depends on its seed alone, as after an ordinary run. Games are compiled once.
+    """
+    whole = [(trial, x) for trial, x in zip(group.trials, trained, strict=True) if x.finite]
+    if not whole:
+        return {}
+    seeds = [trial.seed for trial, _ in whole]
+    keys = [compiled.keys_of(seed)[1] for seed in seeds]
+    base = program.training(config_of(group.config, whole[0][0].values))
+    if isinstance(base.evaluate, GamesEvaluation):
+        games = GamesEvaluation(
+            partial(episodes_of, program, group.config),
+            score=base.score,
+            limit=base.evaluate.limit,
+            place=base.evaluate.place,
+        )
+        numbers = [{name: trial.values[name] for name in group.names} for trial, _ in whole]
+        players = [(x.state.agent, n) for (_, x), n in zip(whole, numbers, strict=True)]
+        rows = games(players, seeds, keys).content["seeds"]
+    else:
+        rows = [
+            program.training(config_of(group.config, trial.values))
+            .evaluate([x.state.agent], [trial.seed], [key])
+            .content["seeds"][0]
+            for (trial, x), key in zip(whole, keys, strict=True)
+        ]
+    return {x.member: row for (_, x), row in zip(whole, rows, strict=True)}
+
+
+def episodes_of(
+    program: Program, config: Any, player: tuple[AgentState, dict[str, Any]], key: jax.Array
+) -> Any:
+    """The games of one member; traced with its numbers."""
+    agent, numbers = player
+    evaluate = program.training(config_of(config, numbers)).evaluate
+    assert isinstance(evaluate, GamesEvaluation)
+    return evaluate.episodes_of(agent, key)
+
+
+def value_of(row: dict[str, Any], score: str) -> float | None:
+    """The score in a row of an evaluation; None if no game was finished."""
+    value = row[score]
+    return value["mean"] if isinstance(value, dict) else value

@@ -1,0 +1,187 @@
+"""What a sweep trains: configurations from the values to try, and seeds of each.
+
+A variation names a field and what to try: `agent.learning_rate=1e-4,3e-4`, values that the grid
+combines, or `agent.learning_rate=log:1e-4..1e-2` and `agent.discount=0.9..0.99`, ranges from which
+`--random` draws.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxrl import checks
+from train.host.command import parse, refuse_idle
+from train.host.config import field_of, flag, names_below, numbers, with_field
+from train.host.errors import UsageError
+from train.host.program import Program
+
+MOST = 1_000_000
+"""Members, at most."""
+_RANGE = re.compile(r"(?P<scale>log:|linear:)?(?P<low>[^.:]\S*?)\.\.(?P<high>\S+)")
+
+
+class Interval(NamedTuple):
+    """Numbers to draw from, uniformly or, if `log`, with uniform logarithms."""
+
+    low: float
+    high: float
+    log: bool
+
+    def draw(self, rng: np.random.Generator) -> float:
+        if self.log:
+            return float(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
+        return float(rng.uniform(self.low, self.high))
+
+
+class Variation(NamedTuple):
+    """A field by its dotted name, and what to try."""
+
+    name: str
+    choices: tuple[Any, ...] | Interval
+
+    def draw(self, rng: np.random.Generator) -> Any:
+        if isinstance(self.choices, Interval):
+            return self.choices.draw(rng)
+        return self.choices[int(rng.integers(len(self.choices)))]
+
+
+class Trial(NamedTuple):
+    """A member of a sweep before it is trained."""
+
+    member: int  # from 0
+    configuration: int  # from 0
+    seed: int
+    values: Mapping[str, Any]  # of the fields that are varied
+
+
+class Group(NamedTuple):
+    """Members that one compiled program trains: their configurations differ in numbers alone."""
+
+    config: Any  # with the switches and sizes of these members
+    names: tuple[str, ...]  # of the numbers that differ
+    trials: list[Trial]
+
+    def numbers(self) -> dict[str, list[float]]:
+        return {name: [float(trial.values[name]) for trial in self.trials] for name in self.names}
+
+
+def variation(text: str, parsed: Callable[[str, str], Any], config: Any) -> Variation:
+    """What a `--vary` says; `parsed(name, value)` reads one value. Raises UsageError."""
+    name, equals, said = text.partition("=")
+    name = name.strip().removeprefix("--").replace("-", "_")
+    if not equals or not said.strip():
+        raise UsageError(f"--vary {text}: expected FIELD=VALUE,VALUE,... or FIELD=LOW..HIGH")
+    if name.partition(".")[0] == "run":
+        raise UsageError(f"--vary {text}: fields of run cannot be varied; see --seeds")
+    if name not in names_below(config, ""):
+        raise UsageError(f"--vary {text}: there is no field {name}; --help lists all")
+    if found := _RANGE.fullmatch(said.strip()):
+        return Variation(name, interval(text, name, found, parsed))
+    choices = tuple(parsed(name, value.strip()) for value in said.split(","))
+    if len(set(map(str, choices))) < len(choices):
+        raise UsageError(f"--vary {text}: a value is there twice")
+    return Variation(name, choices)
+
+
+def interval(text: str, name: str, found: re.Match, parsed: Callable[[str, str], Any]) -> Interval:
+    """A range of numbers. Raises UsageError unless it is one."""
+    low, high = (parsed(name, found[end]) for end in ("low", "high"))
+    if not isinstance(low, float) or not isinstance(high, float) or not low < high:
+        raise UsageError(f"--vary {text}: expected a range LOW..HIGH of numbers, LOW below HIGH")
+    log = found["scale"] == "log:"
+    if log and low <= 0:
+        raise UsageError(f"--vary {text}: a logarithmic range begins above 0")
+    return Interval(low, high, log)
+
+
+def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str, str], Any]:
+    """`(name, value) -> value` as the command line of the program reads it."""
+
+    def parsed(name: str, value: str) -> Any:
+        if not value:
+            raise UsageError(f"--vary {name}: a value is empty")
+        config, _ = parse(program, [preset, *flags, flag(name), *value.split()])
+        return field_of(config, name)
+
+    return parsed
+
+
+def grid(variations: Sequence[Variation]) -> list[dict[str, Any]]:
+    """Every combination of the values. Raises UsageError for ranges."""
+    for name, choices in variations:
+        if isinstance(choices, Interval):
+            raise UsageError(f"{name} has a range: say how many to draw with --random")
+    names = [name for name, _ in variations]
+    return [
+        dict(zip(names, chosen, strict=True))
+        for chosen in itertools.product(*(choices for _, choices in variations))
+    ]
+
+
+def drawn(
+    variations: Sequence[Variation], count: int, seed: int, default: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The default, to compare with, and `count` configurations drawn at random."""
+    rng = np.random.default_rng(seed)
+    others = [{name: one.draw(rng) for name, one in named(variations)} for _ in range(count)]
+    return [dict(default), *others]
+
+
+def named(variations: Sequence[Variation]) -> list[tuple[str, Variation]]:
+    return [(one.name, one) for one in variations]
+
+
+def trials(configurations: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[Trial]:
+    """A member for each configuration and seed. Raises UsageError for too many."""
+    count = len(configurations) * len(seeds)
+    if count > MOST:
+        raise UsageError(f"{count:,} members are more than {MOST:,}: try fewer values or seeds")
+    pairs = itertools.product(enumerate(configurations), seeds)
+    return [Trial(i, c, seed, values) for i, ((c, values), seed) in enumerate(pairs)]
+
+
+def config_of(config: Any, values: Mapping[str, Any]) -> Any:
+    """`config` with the values of some fields."""
+    for name, value in values.items():
+        config = with_field(config, name, value)
+    return config
+
+
+def groups(program: Program, config: Any, preset: str, members: Sequence[Trial]) -> list[Group]:
+    """Members by what one compiled program can train. Raises UsageError for bad configurations."""
+    names = tuple(members[0].values)
+    traced = tuple(x for x in names if x in numbers(config) and x not in program.static)
+    found: dict[str, Group] = {}
+    for trial in members:
+        fixed = {name: x for name, x in trial.values.items() if name not in traced}
+        check(program, config_of(config, trial.values), preset)
+        base = config_of(config, fixed)
+        found.setdefault(repr(fixed), Group(base, traced, [])).trials.append(trial)
+    for group in found.values():
+        try:
+            program.training(config_of(group.config, group.trials[0].values))
+        except ValueError as error:
+            raise UsageError(f"{told(group.trials[0].values)}: {error}") from error
+    return list(found.values())
+
+
+def check(program: Program, config: Any, preset: str) -> None:
+    """Raises UsageError for a value that is not as declared, or has no effect."""
+    try:
+        checks.config(config)
+    except checks.OutOfRange as error:
+        raise UsageError(f"{flag(error.name)} {error.problem}") from error
+    refuse_idle(program, config, program.presets[preset])
+
+
+def told(values: Mapping[str, Any]) -> str:
+    """Values of fields in a line: `agent.clip=0.1 loop.num_envs=64`."""
+    return " ".join(f"{name}={shown(value)}" for name, value in values.items()) or "the preset"
+
+
+def shown(value: Any) -> str:
+    """A value as in a table: numbers with four significant digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,225 @@
+"""A sweep from its plan to its summary; each step is kept, so that it can be interrupted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+from rich.console import Console
+
+from jaxrl import checkpoint
+from train.host import compiled, metrics_file, records
+from train.host.config import plain
+from train.host.program import Program
+from train.host.settings import Training
+from train.sweep import batches, confirmation, files, plan, summary, tables
+from train.sweep.files import write_json
+from train.sweep.plan import Group, Trial
+from train.sweep.summary import Configuration, Member
+
+
+class Trials(NamedTuple):
+    """What a sweep trains."""
+
+    trials: list[Trial]
+    groups: list[Group]  # the batches
+    default: int | None  # the configuration that is the preset itself, with the flags given
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep."""
+
+    program: Program
+    preset: str
+    config: Any  # of all members, but for the values that are varied
+    directory: Path
+    planned: Trials
+    confirm: int  # seeds on which the best configuration is scored again
+    console: Console
+
+    @cached_property
+    def training(self) -> Training:
+        """That of the configuration without the values."""
+        return self.program.training(self.config)
+
+    @property
+    def better(self) -> str:
+        return "lower" if self.training.lower_is_better else "higher"
+
+    def run(self) -> None:
+        """Trains all members, scores them, and draws and writes what was found."""
+        for i, group in enumerate(self.planned.groups):
+            title = f"{self.program.address} sweep {i + 1}/{len(self.planned.groups)}"
+            self.finish(group, files.batch(self.directory, i), title)
+            self.write_table()
+        members = self.members()
+        ranked = self.summarised(members)
+        best = best_member(members, self.training.lower_is_better)
+        if best is not None:
+            self.keep(best)
+            self.confirm_best(ranked)
+
+    def finish(self, group: Group, directory: Path, title: str) -> list[dict[str, Any]]:
+        """The scores of a batch, which is trained unless it has been."""
+        known = files.read_scores(directory)
+        if known is not None:
+            return known
+        trained = batches.train(self.program, group, directory, self.directory, title)
+        rows = batches.score(self.program, group, trained) if self.config.run.evaluates else {}
+        name = self.training.score
+        late = last_scores(directory, name)
+        found = [
+            {
+                "member": x.member,
+                "updates": x.updates,
+                "finite": x.finite,
+                "fingerprint": x.fingerprint,
+                "score": score_of(x, rows, late, name),
+                "evaluation": rows.get(x.member),
+            }
+            for x in trained
+        ]
+        write_json(directory / files.SCORES, found)
+        return found
+
+    def scores(self) -> dict[int, dict[str, Any]]:
+        """What is known of each member that was trained, by its index."""
+        kept = (files.batch(self.directory, i) for i in range(len(self.planned.groups)))
+        return {row["member"]: row for path in kept for row in files.read_scores(path) or []}
+
+    def members(self) -> list[Member]:
+        """All members, with their scores."""
+        known = self.scores()
+        return [member_of(trial, known[trial.member]) for trial in self.planned.trials]
+
+    def write_table(self) -> None:
+        """Writes `members.csv`, also while members are still to be trained."""
+        known = self.scores()
+        rows = [table_row(trial, known.get(trial.member)) for trial in self.planned.trials]
+        files.write_table(self.directory, rows)
+
+    def summarised(self, members: list[Member]) -> list[Configuration]:
+        """Summarises the configurations, draws them and prints the table."""
+        score = self.training.score
+        found = summary.summarise(members, self.better, self.planned.default)
+        write_json(self.directory / files.SUMMARY, summary.content(found, score, self.better))
+        self.console.print(tables.table(found, score))
+        prints = {index: row["fingerprint"] for index, row in self.scores().items()}
+        for group in summary.identical(members, prints):
+            self.console.print(summary.without_effect(members, group), markup=False)
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The records of all batches."""
+        paths = (files.batch(self.directory, i) for i in range(len(self.planned.groups)))
+        return [row for path in paths for row in metrics_file.read_metrics(path)]
+
+    def keep(self, member: int) -> None:
+        """Makes `best/`, a run directory of one member."""
+        index, group = next(
+            (i, group)
+            for i, group in enumerate(self.planned.groups)
+            if any(trial.member == member for trial in group.trials)
+        )
+        place = [trial.member for trial in group.trials].index(member)
+        source, target = files.batch(self.directory, index), self.directory / "best"
+        training, members = batches.training_of(self.program, group), batches.members_of(group)
+        like = jax.eval_shape(compiled.init_all(training.init, members.starts), members.starts)
+        state, meta, updates = checkpoint.restore(source / records.CHECKPOINTS, like)
+        kind = batches.kind_of(self.training)
+        one = batches.split(state, updates, group, kind)[place].state
+        trial = group.trials[place]
+        config = plan.config_of(group.config, trial.values)
+        changes = {"seed": trial.seed, "num_seeds": 1, "directory": str(target), "resume": ""}
+        config = replace(config, run=replace(config.run, **changes))
+        target.mkdir(exist_ok=True)
+        records.write_config(target, self.program.address, self.preset, config)
+        rows = [row for row in metrics_file.read_metrics(source) if row["member"] == member]
+        counters = meta["counters"]
+        for name in ("episodes", "skipped"):
+            counters[name] = [counters[name][place]]
+        counters["rows"] = len(rows)
+        with metrics_file.MetricsFile(target) as record:
+            record.cut(0)
+            record.append([{k: x for k, x in row.items() if k != "member"} for row in rows])
+        meta = {**meta, "name": self.program.address, "config": plain(config)}
+        checkpoint.save(target / records.CHECKPOINTS, updates, one, meta)
+
+    def confirm_best(self, ranked: Sequence[Configuration]) -> None:
+        """Scores the best configuration on seeds that had no part in choosing it."""
+        if not self.confirm or len(ranked) < 2:
+            return
+        best = ranked[0]
+        trial = next(x for x in self.planned.trials if x.configuration == best.index)
+        group = next(x for x in self.planned.groups if trial in x.trials)
+        first = max(x.seed for x in self.planned.trials) + 1
+        again = [
+            Trial(i, trial.configuration, first + i, trial.values) for i in range(self.confirm)
+        ]
+        rows: list[dict[str, Any]] = []
+        chosen = group._replace(trials=again)
+        for i, part in enumerate(batches.batches(self.program, chosen)):
+            directory = self.directory / "confirmation" / f"{i:03d}"
+            rows += self.finish(part, directory, f"{self.program.address} confirmation")
+        members = [member_of(x, row) for x, row in zip(again, rows, strict=True)]
+        found, score = confirmation.confirmed(best, members, self.better), self.training.score
+        write_json(self.directory / files.CONFIRMED, confirmation.content(found, score))
+        self.console.print(confirmation.sentence(found, score), markup=False)
+
+
+def score_of(
+    trained: batches.Trained,
+    rows: dict[int, dict[str, Any]],
+    late: dict[int, float | None],
+    name: str,
+) -> float | None:
+    """The score of a member: of its evaluation or, without one, of its last chunk of training."""
+    if not trained.finite:
+        return None
+    if trained.member in rows:
+        return batches.value_of(rows[trained.member], name)
+    return late.get(trained.member)
+
+
+def last_scores(directory: Path, score: str) -> dict[int, float | None]:
+    """The last known score in training of each member."""
+    found = {}
+    for row in metrics_file.read_metrics(directory):
+        value = (row["agent"] | row["finished"]).get(score)
+        if value is not None:
+            found[row["member"]] = value
+    return found
+
+
+def member_of(trial: Trial, row: dict[str, Any]) -> Member:
+    state = "done" if row["score"] is not None else "failed"
+    return Member(
+        trial.member, trial.configuration, trial.seed, dict(trial.values), row["score"], state
+    )
+
+
+def table_row(trial: Trial, row: dict[str, Any] | None) -> dict[str, Any]:
+    """A line of `members.csv`."""
+    about = {"member": trial.member, "configuration": trial.configuration, "seed": trial.seed}
+    if row is None:
+        return {**about, **trial.values, "state": "", "score": "", "updates": ""}
+    state = "done" if row["score"] is not None else "failed"
+    return {
+        **about,
+        **trial.values,
+        "state": state,
+        "score": row["score"],
+        "updates": row["updates"],
+    }
+
+
+def best_member(members: Sequence[Member], lower: bool) -> int | None:
+    """The index of the member with the best score; None if none has one."""
+    known = [member for member in members if member.score is not None]
+    if not known:
+        return None
+    sign = -1.0 if lower else 1.0
+    return max(known, key=lambda member: sign * (member.score or 0.0)).member
