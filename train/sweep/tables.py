@@ -1,0 +1,81 @@
+"""The summary of a sweep as a table in the terminal."""
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from train.sweep.labels import plain_names, written
+from train.sweep.summary import TOO_MANY, Configuration
+
+ENOUGH = 5
+"""Seeds below which the table says that intervals are too narrow."""
+LUCK = 8
+"""Configurations from which it says that the best one was also lucky."""
+
+
+def table(configurations: Sequence[Configuration], score: str = "score", most: int = 20) -> Table:
+    """The best `most` of configurations, as `summarise` orders them, and the default in any case.
+
+    Raises ValueError without any.
+    """
+    if not configurations:
+        raise ValueError("there is no configuration to show; give those of `summarise`")
+    names = plain_names(dict.fromkeys(name for x in configurations for name in x.values))
+    shown = [x for i, x in enumerate(configurations) if i < most or x.is_default]
+    has_seeds = any(len(x.seeds) > 1 for x in configurations)
+    compared = any(x.improvement for x in configurations)
+    failed = any(x.failed for x in configurations)
+    found = Table(
+        title=f"{score}: {'interquartile mean of the seeds' if has_seeds else 'of one seed each'}",
+        caption=_caption(configurations, len(configurations) - len(shown)),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    headings = ["rank", "#", *names.values(), "IQM" if has_seeds else score]
+    headings += ["95 % interval", "seeds"] * has_seeds + ["failed"] * failed
+    headings += ["better than\nthe default"] * compared
+    for heading in headings:
+        is_plain = heading not in names.values()  # only names may be broken into lines
+        found.add_column(heading, justify="right", vertical="bottom", no_wrap=is_plain)
+    for x in shown:
+        cells = [str(x.rank or "–"), str(x.index)]
+        cells += [written(x.values[name]) if name in x.values else "" for name in names]
+        cells += ["–" if x.iqm is None else written(x.iqm)]
+        if has_seeds:
+            ends = "" if x.interval is None else " to ".join(map(written, x.interval))
+            cells += [ends, str(len(x.seeds))]
+        cells += [str(x.failed or "")] * failed + [_improvement(x)] * compared
+        found.add_row(*cells, style="bold" if x.is_default else None)
+    return found
+
+
+def _improvement(configuration: Configuration) -> str:
+    if configuration.is_default:
+        return "the default"
+    if configuration.improvement is None:
+        return ""
+    probability, low, high = (round(100 * x) for x in configuration.improvement)
+    return f"{probability} % ({low} to {high})"
+
+
+def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
+    """What to know before believing the table."""
+    said = [f"{left_out} more are not shown."] if left_out else []
+    seeds = [len(x.seeds) for x in configurations]
+    if max(seeds) == 1 and len(seeds) > 1:
+        said.append("One seed each: differences may be chance; run the best with more seeds.")
+    elif max(seeds) > 1 and min(seeds) < ENOUGH:
+        said.append(f"Intervals of fewer than {ENOUGH} seeds are too narrow.")
+    if max(seeds) > 1 and len(seeds) >= LUCK:
+        said.append(f"The best of {len(seeds)} was also lucky: run it again with new seeds.")
+    if any(x.failed for x in configurations):
+        said.append(
+            "Failed seeds are not in the mean; a configuration with more than "
+            f"{TOO_MANY:.0%} of them ranks behind all others.".replace("%", " %")
+        )
+    if any(x.stopped for x in configurations):
+        stopped = sum(x.stopped for x in configurations)
+        said.append(f"{stopped} members were stopped early; their last scores count.")
+    return " ".join(said)
