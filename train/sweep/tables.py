@@ -1,5 +1,6 @@
 """The summary of a sweep as a table in the terminal."""
 
+import textwrap
 from collections.abc import Sequence
 
 from rich import box
@@ -8,6 +9,8 @@ from rich.table import Table
 from train.sweep.labels import plain_names, written
 from train.sweep.summary import TOO_MANY, Configuration
 
+COLUMNS = 3
+"""Varied numbers with a column each; more than these share one."""
 ENOUGH = 5
 """Seeds below which the table says that intervals are too narrow."""
 LUCK = 8
@@ -33,15 +36,19 @@ def table(configurations: Sequence[Configuration], score: str = "score", most: i
         show_edge=False,
         padding=(0, 1, 0, 0),
     )
-    headings = ["rank", "#", *names.values(), "IQM" if has_seeds else score]
-    headings += ["95 % interval", "seeds"] * has_seeds + ["failed"] * failed
-    headings += ["better than\nthe default"] * compared
-    for heading in headings:
-        is_plain = heading not in names.values()  # only names may be broken into lines
-        found.add_column(heading, justify="right", vertical="bottom", no_wrap=is_plain)
+    varied = [textwrap.fill(x, 10, break_long_words=False) for x in names.values()]
+    headings = ["rank", "#", *(varied if len(names) <= COLUMNS else ["varied"])]
+    headings += ["IQM", "95 % interval", "seeds"] if has_seeds else [score]
+    headings += ["failed"] * failed + ["better than\ndefault, %"] * compared
+    for heading in headings:  # only sentences may be broken into lines
+        found.add_column(
+            heading,
+            justify="left" if heading == "varied" else "right",
+            vertical="bottom",
+            no_wrap=heading != "varied",
+        )
     for x in shown:
-        cells = [str(x.rank or "–"), str(x.index)]
-        cells += [written(x.values[name]) if name in x.values else "" for name in names]
+        cells = [str(x.rank or "–"), str(x.index), *_values(x, names)]
         cells += ["–" if x.iqm is None else written(x.iqm)]
         if has_seeds:
             ends = "" if x.interval is None else " to ".join(map(written, x.interval))
@@ -51,13 +58,21 @@ def table(configurations: Sequence[Configuration], score: str = "score", most: i
     return found
 
 
+def _values(configuration: Configuration, names: dict[str, str]) -> list[str]:
+    """A cell for each number that was varied, or one for all if they are many."""
+    values = configuration.values
+    if len(names) <= COLUMNS:
+        return [written(values[name]) if name in values else "" for name in names]
+    return [", ".join(f"{names[name]} {written(value)}" for name, value in values.items())]
+
+
 def _improvement(configuration: Configuration) -> str:
     if configuration.is_default:
-        return "the default"
+        return "default"
     if configuration.improvement is None:
         return ""
     probability, low, high = (round(100 * x) for x in configuration.improvement)
-    return f"{probability} % ({low} to {high})"
+    return f"{probability} ({low}–{high})"
 
 
 def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
