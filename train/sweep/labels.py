@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-LONGEST = 44
-"""Characters of a label; beyond them a configuration is told by its index."""
+LONGEST = 48
+"""Characters of a label; beyond them names are shortened, and an index is given."""
 
 
 def plain_names(dotted: Iterable[str]) -> dict[str, str]:
@@ -45,12 +45,23 @@ def distinct(values: Iterable[Any]) -> dict[str, Any]:
 def label(index: int, values: Mapping[str, Any], names: Mapping[str, str]) -> str:
     """What configuration `index` varied, in one line of at most `LONGEST` characters.
 
-    One that does not fit begins with its index, under which tables and `content` have it.
+    Of values without a name nothing is said. One that does not fit has short names, and begins
+    with the index under which tables and `content` have it.
     """
-    said = ", ".join(f"{names[name]} {written(value)}" for name, value in values.items())
-    if not said:
-        return "nothing varied"
+    known = {names[name]: written(value) for name, value in values.items() if name in names}
+    if not known:
+        return f"configuration {index}"
+    said = ", ".join(f"{name} {value}" for name, value in known.items())
     if len(said) <= LONGEST:
         return said
-    start = f"#{index} {said}"
-    return f"{start[: LONGEST - 2].rstrip(' ,')} …"
+    return cut(f"#{index} " + ", ".join(f"{_short(x)} {value}" for x, value in known.items()))
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """At most so many characters of a text, with an ellipsis where it is cut."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip(' ,')}…"
+
+
+def _short(name: str) -> str:
+    """At most two words of a name, long ones abbreviated."""
+    return " ".join(word if len(word) <= 6 else f"{word[:5]}." for word in name.split()[:2])
