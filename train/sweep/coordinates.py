@@ -20,8 +20,8 @@ from jaxrl import statistics
 from train.host import pictures
 from train.host.pictures import BLUE, GREY, VERMILLION
 from train.sweep.labels import cut, distinct, written
-from train.sweep.pictures import DEFAULT, PALE, fence, varied
-from train.sweep.summary import Configuration
+from train.sweep.pictures import DEFAULT, PALE, fence
+from train.sweep.summary import Configuration, varied
 
 WIDE = 20
 """Ratio of the largest to the smallest value beyond which an axis is logarithmic."""
@@ -92,6 +92,7 @@ def effects(
     names = varied(configurations)
     if not names:
         raise ValueError("no number was varied, so none has an effect to draw")
+    configurations = [x for x in configurations if any(name in x.values for name in names)]
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
     figure = pictures.titled((1 + 3.4 * columns, 1.2 + 2.9 * lines), title)
@@ -121,11 +122,11 @@ def _effect(
     for x in reversed(configurations):
         place, style = scale.place(x.values[name]), _point(x)
         if x.failed:
-            axes.plot(place, bottom + 0.4 * room, **(style | {"marker": "x", "alpha": 0.9}))
+            axes.plot(place, bottom + 0.4 * room, **dict(style, marker="x", alpha=0.9))
         for y in x.scores:
             marker = "v" if y < low else "^" if y > high else "o"
             height = float(np.clip(y, bottom + 0.4 * room, top - 0.4 * room))
-            axes.plot(place, height, **(style | {"marker": marker}))
+            axes.plot(place, height, **dict(style, marker=marker))
         places += [place] * len(x.scores)
         scores += x.scores
     middle: dict[str, Any] = {"color": GREY, "linewidth": 1.6, "zorder": 3}
@@ -227,7 +228,7 @@ def parallel(
         y = [scale.share(scale.place(x.values[name])) + spread for name, scale in pairs]
         y += [] if x.iqm is None else [goodness]
         axes.plot(range(len(y)), y, **_line(x, goodness), zorder=2 + order / len(complete))
-    axes.set_xlim(-0.1, len(names) + 0.1)
+    axes.set_xlim(-0.3, len(names) + 0.4)
     axes.set_ylim(-0.06, 1.06)
     axes.axis("off")
     for i, (name, scale) in enumerate(zip(names.values(), scales, strict=True)):

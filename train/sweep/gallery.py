@@ -5,7 +5,7 @@ from pathlib import Path
 
 from train.host.pictures import Row
 from train.sweep import coordinates, pictures
-from train.sweep.summary import Configuration, Member
+from train.sweep.summary import Configuration, Member, varied
 
 
 def draw(
@@ -25,7 +25,7 @@ def draw(
     """
     path = {name: directory / f"{name}.png" for name in ("curves", "effects", "parallel")}
     path |= {name: directory / f"{name}.png" for name in ("profiles", "probabilities")}
-    numbers = len(pictures.varied(configurations))
+    numbers = len(varied(configurations))
     pictures.curves(rows, members, configurations, path["curves"], score, title, unit)
     drawn = ["curves"]
     if numbers:

@@ -54,7 +54,13 @@ def label(index: int, values: Mapping[str, Any], names: Mapping[str, str]) -> st
     said = ", ".join(f"{name} {value}" for name, value in known.items())
     if len(said) <= LONGEST:
         return said
-    return cut(f"#{index} " + ", ".join(f"{_short(x)} {value}" for x, value in known.items()))
+    return cut(f"#{index} {brief(values, names)}")
+
+
+def brief(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Those values that have a name, with at most two words of it, abbreviated."""
+    known = {name: written(value) for name, value in values.items() if name in names}
+    return ", ".join(f"{_short(names[name])} {value}" for name, value in known.items())
 
 
 def cut(text: str, longest: int = LONGEST) -> str:

@@ -18,8 +18,8 @@ from jaxrl import comparison
 from train.host import pictures
 from train.host.pictures import GREY, STEPS, Row
 from train.host.rows import scalars
-from train.sweep.labels import distinct, label, plain_names
-from train.sweep.summary import Configuration, Member
+from train.sweep.labels import label
+from train.sweep.summary import Configuration, Member, varied
 
 # Of Okabe & Ito (2008), safe for the colour-blind, the best configuration first.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -29,7 +29,6 @@ POINTS = 300
 """Of a curve, at most; more than these could not be seen."""
 PROFILES = 4
 """Of the best configurations, at most, beside the default: more bands would hide each other."""
-MISSING = "unchanged"
 SHOWN = 30
 """Configurations with a row of their own in `probabilities`."""
 
@@ -61,7 +60,8 @@ def curves(
     axes = figure.subplots()
     scale = pictures.dress(axes, unit, STEPS, max(row["steps"] for row in rows))
     colours, names = coloured(configurations), varied(configurations)
-    seen: list[np.ndarray] = []
+    seen: list[np.ndarray] = []  # heights that the axis shows
+    ends: list[np.ndarray] = []
     handles: list[Artist] = []
     for configuration in reversed(configurations):  # the best one on top
         mine = [x for x in members if x.configuration == configuration.index]
@@ -71,11 +71,12 @@ def curves(
         for x, y in failed:
             axes.plot(x / scale, y, color=style["color"], linewidth=0.6)
             axes.plot(x[-1] / scale, y[-1], "x", color=style["color"], markersize=6)
+            ends.append(y[-1:])
         if lines:
             seen += _draw(axes, lines, scale, style, bool(colour))
         if colour:
             handles.insert(0, Line2D([], [], **style, label=_named(configuration, names)))
-    _limit(axes, seen)
+    _limit(axes, seen or ends)
     pictures.legend_below(figure, handles + _explained(configurations, handles))
     axes.set_ylabel(score, parse_math=False)
     pictures.save(figure, path)
@@ -146,7 +147,15 @@ def _explained(configurations: Sequence[Configuration], named: Sequence[Artist])
     found: list[Artist] = []
     others = len(configurations) - len(named)
     if others:
-        found.append(Line2D([], [], color=PALE, linewidth=0.8, label=f"{others} others"))
+        found.append(
+            Line2D(
+                [],
+                [],
+                color=PALE,
+                linewidth=0.8,
+                label=f"{others} {'others' if named else 'configurations'}",
+            )
+        )
     if any(len(x.scores) > 2 for x in configurations):
         text = "95 % interval of the interquartile mean"
         found.append(Patch(color=GREY, alpha=0.2, linewidth=0, label=text))
@@ -240,16 +249,10 @@ def coloured(configurations: Sequence[Configuration], most: int = len(COLOURS)) 
     return dict(zip(best, COLOURS, strict=False)) | default
 
 
-def varied(configurations: Sequence[Configuration]) -> dict[str, str]:
-    """Plain names, by the dotted ones, of what has two values at least."""
-    names = dict.fromkeys(name for x in configurations for name in x.values)
-    known = {name: [x.values.get(name, MISSING) for x in configurations] for name in names}
-    return plain_names(name for name, values in known.items() if len(distinct(values)) > 1)
-
-
 def _named(configuration: Configuration, names: dict[str, str]) -> str:
     """A legend entry: what was varied, and the score."""
     said = label(configuration.index, configuration.values, names)
     if not configuration.is_default:
         return said
-    return "default" if said.startswith("#") else f"default: {said}"
+    is_told = any(name in names for name in configuration.values) and not said.startswith("#")
+    return f"default: {said}" if is_told else "default"

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl import comparison, statistics
-from train.sweep.labels import distinct
+from train.sweep.labels import distinct, plain_names
 
 STATES = ("done", "failed", "stopped")
 BETTER = ("higher", "lower")
+UNCHANGED = "unchanged"
 TOO_MANY = 0.25
 """Share of failed seeds beyond which a configuration ranks behind all others: those that the
 interquartile mean would leave out at the lower end, if failed seeds were its worst ones."""
@@ -48,7 +49,7 @@ class Configuration(NamedTuple):
     stopped: int  # seeds that ended early
     iqm: float | None  # interquartile mean of the scores; None without any
     interval: tuple[float, float] | None  # its 95 % interval; None below two scores
-    improvement: Improvement | None  # None for the default, and below two seeds of either
+    improvement: Improvement | None  # None for the default, below two seeds of either
     rank: int | None  # from 1, the best; equal ones share it; None without a score
     is_default: bool
 
@@ -110,6 +111,13 @@ def has_failed(member: Member) -> bool:
     return member.state == "failed" or not np.isfinite(member.score)
 
 
+def varied(configurations: Sequence[Configuration]) -> dict[str, str]:
+    """Plain names, by the dotted ones, of what has two values at least; not given is a value."""
+    names = dict.fromkeys(name for x in configurations for name in x.values)
+    known = {name: [x.values.get(name, UNCHANGED) for x in configurations] for name in names}
+    return plain_names(name for name, values in known.items() if len(distinct(values)) > 1)
+
+
 def identical(members: Sequence[Member], fingerprints: Mapping[int, str]) -> list[list[int]]:
     """Groups of two or more members that came out identical: those of equal fingerprint.
 
@@ -129,9 +137,7 @@ def without_effect(members: Sequence[Member], group: Sequence[int], most: int = 
     """
     chosen = [member for member in members if member.member in set(group)]
     names = dict.fromkeys(name for member in chosen for name in member.values)
-    kinds = {
-        name: list(distinct(x.values.get(name, "unchanged") for x in chosen)) for name in names
-    }
+    kinds = {name: list(distinct(x.values.get(name, UNCHANGED) for x in chosen)) for name in names}
     kinds["the seed"] = [str(seed) for seed in dict.fromkeys(x.seed for x in chosen)]
     differing = [
         f"{name} ({_listed(values, most, ', ')})" for name, values in kinds.items() if values[1:]
@@ -197,6 +203,8 @@ def _runs(group: Sequence[Member], sign: float) -> np.ndarray:
 
 def _improvement(runs: np.ndarray, reference: np.ndarray | None) -> Improvement | None:
     if reference is None or min(len(runs), len(reference)) < 2:
+        return None
+    if np.isinf(runs).all() and np.isinf(reference).all():  # nothing to compare
         return None
     return Improvement(
         comparison.probability_of_improvement(runs, reference),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
-from train.sweep.labels import plain_names, written
-from train.sweep.summary import TOO_MANY, Configuration
+from train.sweep.labels import brief, cut, written
+from train.sweep.summary import TOO_MANY, Configuration, varied
 
 COLUMNS = 3
 """Varied numbers with a column each; more than these share one."""
@@ -24,7 +24,7 @@ def table(configurations: Sequence[Configuration], score: str = "score", most: i
     """
     if not configurations:
         raise ValueError("there is no configuration to show; give those of `summarise`")
-    names = plain_names(dict.fromkeys(name for x in configurations for name in x.values))
+    names = varied(configurations)
     shown = [x for i, x in enumerate(configurations) if i < most or x.is_default]
     has_seeds = any(len(x.seeds) > 1 for x in configurations)
     compared = any(x.improvement for x in configurations)
@@ -36,8 +36,8 @@ def table(configurations: Sequence[Configuration], score: str = "score", most: i
         show_edge=False,
         padding=(0, 1, 0, 0),
     )
-    varied = [textwrap.fill(x, 10, break_long_words=False) for x in names.values()]
-    headings = ["rank", "#", *(varied if len(names) <= COLUMNS else ["varied"])]
+    told = [textwrap.fill(x, 10, break_long_words=False) for x in names.values()]
+    headings = ["rank", "#", *(told if len(names) <= COLUMNS else ["varied"])]
     headings += ["IQM", "95 % interval", "seeds"] if has_seeds else [score]
     headings += ["failed"] * failed + ["better than\ndefault, %"] * compared
     for heading in headings:  # only sentences may be broken into lines
@@ -63,7 +63,7 @@ def _values(configuration: Configuration, names: dict[str, str]) -> list[str]:
     values = configuration.values
     if len(names) <= COLUMNS:
         return [written(values[name]) if name in values else "" for name in names]
-    return [", ".join(f"{names[name]} {written(value)}" for name, value in values.items())]
+    return [cut(brief(values, names), 120)]
 
 
 def _improvement(configuration: Configuration) -> str:
