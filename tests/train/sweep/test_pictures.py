@@ -6,6 +6,7 @@ import matplotlib.colors
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from jaxrl import statistics
 from tests.train.images import saved, size, words_fit
@@ -53,13 +54,17 @@ def legend_of(figure: Figure) -> list[str]:
     return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
+def heights(line: Line2D) -> np.ndarray:
+    return np.asarray(line.get_ydata(), float)
+
+
 def widths_of(figure: Figure) -> list[float]:
     return [line.get_linewidth() for line in figure.axes[0].lines]
 
 
 def test_the_best_and_the_default_stand_out(tmp_path):
     members, rows = sweep([{"rate": i} for i in range(64)], seeds=3)
-    with saved() as (figures):
+    with saved() as figures:
         arguments = (tmp_path / "curves.png", "points", "A sweep")
         pictures.curves(rows, members, summarise(members, default=10), *arguments)
     widths = widths_of(figures[0])
@@ -85,7 +90,7 @@ def test_a_curve_is_the_interquartile_mean_of_seeds_that_did_not_fail(tmp_path):
         )
         for x in (1000, 2000, 3000, 4000, 5000)
     ]
-    np.testing.assert_allclose(line.get_ydata(), expected)
+    np.testing.assert_allclose(heights(line), expected)
     crosses = [x for x in figures[0].axes[0].lines if x.get_marker() == "x"]
     assert len(crosses) == 1
 
@@ -172,16 +177,20 @@ def test_parallel_coordinates_have_a_line_each_the_best_on_top(tmp_path):
             ranked = summarise(members, better, default=3)
             coordinates.parallel(ranked, tmp_path / "p.png", "points", "A sweep", better)
     for figure in figures:
-        lines = [line for line in figure.axes[0].lines if len(np.unique(line.get_xdata())) > 1]
-        assert sorted(len(line.get_xdata()) for line in lines) == [3] + [4] * (len(GRID) - 1)
+        lines = [
+            line
+            for line in figure.axes[0].lines
+            if len(np.unique(np.asarray(line.get_xdata()))) > 1
+        ]
+        assert sorted(len(heights(line)) for line in lines) == [3] + [4] * (len(GRID) - 1)
         top = max(lines, key=lambda line: line.get_zorder())
         assert top.get_linewidth() == 3
-        assert top.get_ydata()[-1] == 1  # whichever is better, it is at the top
-    heights = figures[0].axes[0].lines
+        assert heights(top)[-1] == 1  # whichever is better, it is at the top
+    drawn = figures[0].axes[0].lines
     brightness = {
-        float(line.get_ydata()[-1]): np.mean(matplotlib.colors.to_rgb(line.get_color()))
-        for line in heights
-        if len(line.get_xdata()) == 4 and line.get_linestyle() == "-"
+        heights(line)[-1]: np.mean(matplotlib.colors.to_rgb(line.get_color()))
+        for line in drawn
+        if len(heights(line)) == 4 and line.get_linestyle() == "-"
     }
     assert brightness[max(brightness)] < brightness[min(brightness)]
     headings = {text.get_text().replace("\n", " ") for text in figures[0].axes[0].texts}
@@ -199,9 +208,9 @@ def test_profiles_step_down_at_the_scores(tmp_path):
     for figure, sign in zip(figures, (1, -1), strict=True):
         lines = figure.axes[0].lines
         assert len(lines) == 5  # four of the best, and the default
-        heights = [np.unique(line.get_ydata()) for line in lines]
-        assert {len(x) for x in heights} == {5, 4}  # the failed seed of the default is never above
-        assert all((sign * np.diff(line.get_ydata()) <= 0).all() for line in lines)
+        steps = [np.unique(heights(line)) for line in lines]
+        assert {len(x) for x in steps} == {5, 4}  # the failed seed of the default is never above
+        assert all((sign * np.diff(heights(line)) <= 0).all() for line in lines)
     assert figures[0].axes[0].get_ylabel() == "share of seeds above"
     assert figures[1].axes[0].get_ylabel() == "share of seeds below"
 

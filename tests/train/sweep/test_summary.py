@@ -32,6 +32,7 @@ def test_scores_ranks_and_failures_of_each_configuration():
     assert second.scores == scores
     assert second.iqm == pytest.approx(stats.trim_mean(np.array(scores, float), 0.25))
     low, high = second.interval or (0, 0)
+    assert second.iqm is not None
     assert min(second.scores) <= low < second.iqm < high <= max(second.scores)
     assert second.values == RATES[1]
 
@@ -183,8 +184,18 @@ def test_names_are_as_short_as_they_can_be():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(True, "on"), (np.bool_(False), "off"), (3, "3"), (1e-5, "1e-5"), (3e-4, "3e-4")]
-    + [(0.001, "0.001"), (20.0, "20"), (2.5e6, "2.5e6"), (-0.25, "-0.25"), ("adam", "adam")],
+    [
+        (True, "on"),
+        (np.bool_(False), "off"),
+        (3, "3"),
+        (1e-5, "1e-5"),
+        (3e-4, "3e-4"),
+        (0.001, "0.001"),
+        (20.0, "20"),
+        (2.5e6, "2.5e6"),
+        (-0.25, "-0.25"),
+        ("adam", "adam"),
+    ],
 )
 def test_values_are_written_short(value, text):
     assert labels.written(value) == text
