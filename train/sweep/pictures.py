@@ -48,14 +48,7 @@ def curves(
     default have colours and, from three seeds on, a 95 % bootstrap band at each point by itself.
     Lines cover what all members that did not fail cover; those that failed end at a cross.
     """
-    known = {name: None for row in rows for name in scalars(row)}
-    if not rows or not configurations:
-        raise ValueError("no rows to draw curves of; give those of metrics.jsonl, with members")
-    if score not in known:
-        raise ValueError(f"score {score!r} is not in the record; it has {', '.join(known)}")
-    of_members: dict[int, list[Row]] = {}
-    for row in rows:
-        of_members.setdefault(row["member"], []).append(row)
+    of_members = _by_member(rows, score)
     figure = pictures.titled((9.5, 5.4), title)
     axes = figure.subplots()
     scale = pictures.dress(axes, unit, STEPS, max(row["steps"] for row in rows))
@@ -80,6 +73,19 @@ def curves(
     pictures.legend_below(figure, handles + _explained(configurations, handles))
     axes.set_ylabel(score, parse_math=False)
     pictures.save(figure, path)
+
+
+def _by_member(rows: Sequence[Row], score: str) -> dict[int, list[Row]]:
+    """The rows of each member; checked."""
+    known = {name: None for row in rows for name in scalars(row)}
+    if not rows:
+        raise ValueError("no rows to draw curves of; give those of metrics.jsonl, with members")
+    if score not in known:
+        raise ValueError(f"score {score!r} is not in the record; it has {', '.join(known)}")
+    of_members: dict[int, list[Row]] = {}
+    for row in rows:
+        of_members.setdefault(row["member"], []).append(row)
+    return of_members
 
 
 def _lines(

@@ -235,7 +235,6 @@ def test_nothing_to_show_is_said_in_one_line(tmp_path):
     configurations = summarise(members, default=0)
     cases = [
         (lambda: pictures.curves([], members, configurations, path, "points", ""), "no rows"),
-        (lambda: pictures.curves(rows, [], [], path, "points", ""), "no rows"),
         (lambda: pictures.curves(rows, members, configurations, path, "x", ""), "'x' is not in"),
         (lambda: pictures.profiles(configurations, path, "points", ""), "two seeds"),
         (lambda: pictures.probabilities(configurations, path, ""), "compared with the default"),
