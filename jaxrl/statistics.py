@@ -1,5 +1,6 @@
 """Scores with confidence intervals: of games, of rates, and of the seeds of an experiment."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -63,13 +64,43 @@ def interquartile_mean(scores: np.ndarray) -> float:
     return float(ordered[cut : ordered.size - cut].mean())
 
 
+def median_of_tasks(scores: np.ndarray) -> float:
+    """The median over tasks of the mean over seeds of `scores [S, K]` (Agarwal et al. 2021)."""
+    return float(np.median(np.mean(np.asarray(scores, np.float64), axis=0)))
+
+
+def optimality_gap(scores: np.ndarray, target: float = 1.0) -> float:
+    """How far runs stay below `target` on average: E[max(0, target - score)]; lower is better.
+
+    Scores above the target are no better than the target itself. Agarwal et al. (2021), section
+    4.2, where 1 is the score of a human player.
+    """
+    return float(np.maximum(0.0, target - np.asarray(scores, np.float64)).mean())
+
+
 def stratified_interval(
-    scores: np.ndarray, resamples: int = 2000, seed: int = 0
+    scores: np.ndarray,
+    resamples: int = 2000,
+    seed: int = 0,
+    statistic: Callable[[np.ndarray], float] = interquartile_mean,
 ) -> tuple[float, float]:
-    """The 95 % bootstrap interval of the interquartile mean of `scores [S seeds, K tasks]`.
+    """The 95 % bootstrap interval of a statistic of `scores [S seeds, K tasks]`.
 
     Seeds are drawn anew for each task by itself, and percentiles taken (Agarwal et al. 2021,
-    section 4.1). Raises ValueError for fewer than two seeds.
+    section 4.1). Of few seeds such intervals are too narrow: on one task they hold the truth
+    about 50, 75, 89 and 92 times of a hundred with 2, 3, 5 and 10 seeds of normal scores. Raises
+    ValueError for fewer than two seeds.
+    """
+    rng = np.random.default_rng(seed)
+    samples = resampled(scores, resamples, rng)
+    low, high = np.percentile([statistic(x) for x in samples], [2.5, 97.5])
+    return float(low), float(high)
+
+
+def resampled(scores: np.ndarray, resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """Bootstrap samples `[R, S, K]` of `scores [S, K]`, drawn for each task by itself.
+
+    Raises ValueError for fewer than two seeds, which have no interval.
     """
     scores = np.asarray(scores, np.float64)
     if scores.ndim != 2 or len(scores) < 2:
@@ -77,8 +108,5 @@ def stratified_interval(
             f"scores of shape {list(scores.shape)} have no interval; give [seeds, tasks], at least "
             "two seeds"
         )
-    rng = np.random.default_rng(seed)
     drawn = rng.integers(len(scores), size=(resamples, *scores.shape))
-    samples = np.take_along_axis(scores[None], drawn, axis=1)
-    low, high = np.percentile([interquartile_mean(x) for x in samples], [2.5, 97.5])
-    return float(low), float(high)
+    return np.take_along_axis(scores[None], drawn, axis=1)

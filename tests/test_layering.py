@@ -29,6 +29,7 @@ LAYERS = {
     "jaxrl.loop": 2,
     "jaxrl.evaluate": 2,
     "jaxrl.agent_checker": 2,
+    "jaxrl.comparison": 2,
     "jaxrl.prioritised": 2,
     "jaxrl.n_step_replay": 2,
     "jaxrl.spectral": 2,

@@ -74,3 +74,50 @@ def test_one_seed_has_no_interval():
     for scores in (np.zeros((1, 5)), np.zeros(9)):
         with pytest.raises(ValueError, match="have no interval; give"):
             statistics.stratified_interval(scores)
+
+
+# A fixed example, and what rliable 1.2.0 says of it (intervals with 50,000 resamples).
+FIRST = np.array(  # [5 runs, 3 tasks]
+    [
+        [0.31, 1.42, 0.08],
+        [0.55, 1.10, 0.21],
+        [0.47, 0.95, 0.21],
+        [0.29, 1.61, 0.02],
+        [0.71, 1.42, 0.15],
+    ]
+)
+SECOND = np.array(  # [4 runs, 3 tasks]
+    [
+        [0.33, 0.95, 0.11],
+        [0.12, 1.10, 0.09],
+        [0.47, 0.70, 0.30],
+        [0.25, 1.20, 0.02],
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("scores", "mean", "median", "gap"),
+    [(FIRST, 8 / 15, 0.466, 0.47), (SECOND, 0.36166666666666664, 0.2925, 0.555)],
+)
+def test_aggregates_of_an_example_are_those_of_rliable(scores, mean, median, gap):
+    assert statistics.interquartile_mean(scores) == pytest.approx(mean)
+    assert statistics.median_of_tasks(scores) == pytest.approx(median)
+    assert statistics.optimality_gap(scores) == pytest.approx(gap)
+
+
+def test_the_target_of_the_optimality_gap():
+    assert statistics.optimality_gap(FIRST, target=0.5) == pytest.approx(0.15066666666666667)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "low", "high"),
+    [
+        (statistics.interquartile_mean, 0.45555556, 0.65),
+        (statistics.median_of_tasks, 0.334, 0.598),
+        (statistics.optimality_gap, 0.418, 0.51933333),
+    ],
+)
+def test_intervals_of_an_example_are_those_of_rliable(statistic, low, high):
+    got = statistics.stratified_interval(FIRST, resamples=10_000, statistic=statistic)
+    np.testing.assert_allclose(got, (low, high), atol=0.02)

@@ -1,0 +1,210 @@
+"""Summaries against numbers worked out by hand and plain loops over pairs of seeds."""
+
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy import stats
+
+from tests.train.sweep.sweeps import member, sweep
+from train.sweep import labels, summary
+from train.sweep.summary import Member, identical, summarise, without_effect
+from train.sweep.tables import table
+
+RATES = [{"agent.rate": 0.1}, {"agent.rate": 0.2}, {"agent.rate": 0.4}]
+
+
+def shown(configurations, width: int = 100) -> str:
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(table(configurations))
+    return capture.get()
+
+
+def test_scores_ranks_and_failures_of_each_configuration():
+    members, _ = sweep(RATES, seeds=5, failed=(0, 14))
+    best, second, third = summarise(members)
+    assert [x.index for x in (best, second, third)] == [2, 1, 0]
+    assert [x.rank for x in (best, second, third)] == [1, 2, 3]
+    assert [x.failed for x in (best, second, third)] == [1, 0, 1]
+    scores = [x.score for x in members if x.configuration == 1]
+    assert second.scores == scores
+    assert second.iqm == pytest.approx(stats.trim_mean(np.array(scores, float), 0.25))
+    low, high = second.interval or (0, 0)
+    assert second.iqm is not None
+    assert min(second.scores) <= low < second.iqm < high <= max(second.scores)
+    assert second.values == RATES[1]
+
+
+def test_lower_may_be_better():
+    members, _ = sweep(RATES, seeds=3)
+    found = summarise(members, better="lower", default=1)
+    assert [x.index for x in found] == [0, 1, 2]
+    improvements = [x.improvement and x.improvement.probability for x in found]
+    assert improvements == [1.0, None, 0.0]
+
+
+def test_improvement_counts_pairs_and_failed_seeds_lose():
+    members = [
+        member(0, 0, 0, 1.0, a=1),
+        member(1, 0, 1, 3.0, a=1),
+        member(2, 1, 0, 2.0, a=2),
+        member(3, 1, 1, 3.0, a=2),
+        member(4, 1, 2, None, a=2),
+    ]
+    found = {x.index: x for x in summarise(members, default=0)}
+    assert found[0].is_default
+    assert found[0].improvement is None
+    # 2 beats 1; 3 beats 1 and ties with 3; the failed one loses twice: 2½ of six pairs
+    probability, low, high = found[1].improvement or (0, 0, 0)
+    assert probability == pytest.approx(2.5 / 6)
+    assert 0 <= low <= probability <= high <= 1
+
+
+def test_one_seed_has_neither_interval_nor_improvement():
+    members, _ = sweep(RATES, seeds=1)
+    for found in summarise(members, default=0):
+        assert found.interval is None
+        assert found.improvement is None
+        assert found.iqm == found.scores[0]
+    assert "One seed each" in shown(summarise(members))
+
+
+def test_many_failures_rank_behind_all_and_none_without_a_score():
+    """Four seeds: one failed is a quarter, two are more."""
+    scores = {0: [1.0, 1.0, 1.0, 1.0], 1: [2.0, 2.0, 2.0, None], 2: [9.0, 9.0, None, None]}
+    scores |= {3: [None] * 4}
+    members = [
+        member(4 * c + s, c, s, score, a=c)
+        for c, of_seeds in scores.items()
+        for s, score in enumerate(of_seeds)
+    ]
+    assert [(x.index, x.rank) for x in summarise(members)] == [(1, 1), (0, 2), (2, 3), (3, None)]
+
+
+def test_equal_configurations_share_a_rank():
+    members = [member(i, i, 0, score, a=i) for i, score in enumerate([5.0, 7.0, 5.0, 1.0])]
+    assert [x.rank for x in summarise(members)] == [1, 2, 2, 4]
+
+
+def test_a_stopped_member_without_a_score_did_not_fail():
+    members = [
+        Member(0, 0, 0, {}, 2.0, "done"),
+        Member(1, 0, 1, {}, None, "stopped"),
+        Member(2, 0, 2, {}, float("nan"), "done"),
+    ]
+    (found,) = summarise(members)
+    assert (found.scores, found.failed, found.stopped) == ([2.0], 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("members", "arguments", "said"),
+    [
+        ([], {}, "no members"),
+        ([member(0, 0, 0, 1.0)], {"better": "bigger"}, "better is 'bigger'; give"),
+        ([member(0, 0, 0, 1.0)], {"default": 3}, r"default configuration 3 .* it has \[0\]"),
+        ([member(0, 0, 0, 1.0), member(0, 1, 0, 1.0)], {}, "same index"),
+        ([member(0, 0, 0, 1.0, a=1), member(1, 0, 1, 1.0, a=2)], {}, "differ in values"),
+        ([Member(0, 0, 0, {}, 1.0, "lost")], {}, "is 'lost'; a state is one of done"),
+    ],
+)
+def test_contradictions_are_refused_in_one_line(members, arguments, said):
+    with pytest.raises(ValueError, match=said) as caught:
+        summarise(members, **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_content_is_json():
+    members, _ = sweep([{"a": np.float32(0.5)}, {"a": np.float32(2)}], seeds=2, failed=(0,))
+    content = json.loads(json.dumps(summary.content(summarise(members, default=0), "points")))
+    assert (content["score"], content["better"], content["default"]) == ("points", "higher", 0)
+    first, second = content["configurations"]
+    assert (first["index"], first["rank"], first["values"]) == (1, 1, {"a": 2.0})
+    assert first["improvement"]["probability"] == 1.0
+    assert second["failed"] == 1
+    assert second["interval"] is None
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_table_has_a_row_each_and_cuts_no_number(width):
+    names = ["agent.learning_rate", "agent.clip", "loop.steps_of_a_very_long_name", "run.kind"]
+    values = [{name: 0.1 * (i + k) for k, name in enumerate(names)} for i in range(6)]
+    members, _ = sweep(values, seeds=3, failed=(4,))
+    configurations = summarise(members, default=2)
+    text = shown(configurations, width)
+    for x in configurations:
+        assert labels.written(x.iqm) in text
+        assert " to ".join(map(labels.written, x.interval or ())) in text
+    assert "default" in text
+    assert "1 more" not in text
+
+
+def test_a_long_table_ends_but_has_the_default():
+    members, _ = sweep([{"a": i} for i in range(40)], seeds=2)
+    text = shown(summarise(members, default=3))
+    assert "19 more are not shown" in text
+    assert sum(line.strip()[:1].isdigit() for line in text.splitlines()) >= 21
+    with pytest.raises(ValueError, match="no configuration to show"):
+        table([])
+
+
+def test_identical_members_are_found_and_failed_ones_left_out():
+    members, _ = sweep(RATES, seeds=2, failed=(1, 3))
+    prints = {0: "a", 1: "nan", 2: "a", 3: "nan", 4: "b", 5: "a"}
+    assert identical(members, prints) == [[0, 2, 5]]
+    assert identical(members, {0: "a"}) == []
+
+
+def test_what_had_no_effect_is_said_in_one_line():
+    members = [
+        member(0, 0, 0, 1.0, rate=0.1, clip=1),
+        member(1, 0, 1, 1.0, rate=0.1, clip=1),
+        member(2, 1, 0, 1.0, rate=0.1, clip=2),
+        member(3, 2, 0, 1.0, rate=0.1000001, clip=2),
+        member(4, 3, 0, 1.0, rate=0.1, clip=1),
+    ]
+    start = "members 0 and {} came out identical: "
+    assert without_effect(members, [0, 1]) == start.format(1) + "the seed (0, 1) had no effect"
+    assert without_effect(members, [0, 2]) == start.format(2) + "clip (1, 2) had no effect"
+    said = without_effect(members, [0, 3])
+    assert said == start.format(3) + "rate (0.1, 0.1000001) and clip (1, 2) had no effect"
+    assert without_effect(members, [0, 4]).endswith("the same values and the same seed")
+    many = [member(i, i, 0, 1.0, rate=i) for i in range(9)]
+    assert without_effect(many, range(9)) == (
+        "members 0, 1, 2, 3, 4, 5 and 3 more came out identical: "
+        "rate (0, 1, 2, 3, 4, 5 and 3 more) had no effect"
+    )
+
+
+def test_names_are_as_short_as_they_can_be():
+    names = labels.plain_names(["agent.learning-rate", "critic.learning_rate", "agent.clip"])
+    assert list(names.values()) == ["agent learning rate", "critic learning rate", "clip"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "on"),
+        (np.bool_(False), "off"),
+        (3, "3"),
+        (1e-5, "1e-5"),
+        (3e-4, "3e-4"),
+        (0.001, "0.001"),
+        (20.0, "20"),
+        (2.5e6, "2.5e6"),
+        (-0.25, "-0.25"),
+        ("adam", "adam"),
+    ],
+)
+def test_values_are_written_short(value, text):
+    assert labels.written(value) == text
+
+
+def test_labels_fit():
+    values = {"a.learning_rate": 3e-4, "a.number_of_steps_in_all": 128, "a.normalise": True}
+    names = labels.plain_names(values)
+    said = labels.label(7, values, names)
+    assert said == "#7 learn. rate 3e-4, number of 128, norma. on"
+    assert labels.label(7, {"a.normalise": True}, names) == "normalise on"
+    assert len(labels.label(7, {f"number{i}.x": i for i in range(30)}, names)) <= labels.LONGEST

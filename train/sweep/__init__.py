@@ -1,0 +1,1 @@
+"""Many configurations and seeds at once: `python -m train.sweep`."""

@@ -1,0 +1,73 @@
+"""How numbers that a sweep varies are called and written in tables and pictures."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+LONGEST = 48
+"""Characters of a label; beyond them names are shortened, and an index is given."""
+
+
+def plain_names(dotted: Iterable[str]) -> dict[str, str]:
+    """Each dotted name in plain words: its last part, and as many before it as tell them apart.
+
+    `agent.learning_rate` is "learning rate", unless there is a `critic.learning_rate`, too.
+    """
+    parts = {name: name.replace("-", "_").split(".") for name in dotted}
+    found = {}
+    for name, own in parts.items():
+        others = [other for other in parts.values() if other != own]
+        depth = next(
+            (d for d in range(1, len(own)) if all(x[-d:] != own[-d:] for x in others)), len(own)
+        )
+        found[name] = " ".join(own[-depth:]).replace("_", " ")
+    return found
+
+
+def written(value: Any) -> str:
+    """A value in few characters: switches as on or off, four digits of a number."""
+    value = value.item() if hasattr(value, "item") else value  # of numpy
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if not isinstance(value, float):
+        return str(value)
+    text = f"{value:.3e}" if 0 < abs(value) < 1e-3 else f"{value:.4g}"
+    mantissa, _, exponent = text.partition("e")
+    return f"{float(mantissa):g}e{int(exponent)}" if exponent else mantissa
+
+
+def distinct(values: Iterable[Any]) -> dict[str, Any]:
+    """Each different value once, by how it is written: in full if four digits hide a difference."""
+    known = {repr(value): value for value in values}.values()
+    short = {written(value): value for value in known}
+    return short if len(short) == len(known) else {str(value): value for value in known}
+
+
+def label(index: int, values: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """What configuration `index` varied, in one line of at most `LONGEST` characters.
+
+    Of values without a name nothing is said. One that does not fit has short names, and begins
+    with the index under which tables and `content` have it.
+    """
+    known = {names[name]: written(value) for name, value in values.items() if name in names}
+    if not known:
+        return f"configuration {index}"
+    said = ", ".join(f"{name} {value}" for name, value in known.items())
+    if len(said) <= LONGEST:
+        return said
+    return cut(f"#{index} {brief(values, names)}")
+
+
+def brief(values: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Those values that have a name, with at most two words of it, abbreviated."""
+    known = {name: written(value) for name, value in values.items() if name in names}
+    return ", ".join(f"{_short(names[name])} {value}" for name, value in known.items())
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """At most so many characters of a text, with an ellipsis where it is cut."""
+    return text if len(text) <= longest else f"{text[: longest - 1].rstrip(' ,')}…"
+
+
+def _short(name: str) -> str:
+    """At most two words of a name, long ones abbreviated."""
+    return " ".join(word if len(word) <= 6 else f"{word[:5]}." for word in name.split()[:2])

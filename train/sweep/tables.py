@@ -1,0 +1,96 @@
+"""The summary of a sweep as a table in the terminal."""
+
+import textwrap
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from train.sweep.labels import brief, cut, written
+from train.sweep.summary import TOO_MANY, Configuration, varied
+
+COLUMNS = 3
+"""Varied numbers with a column each; more than these share one."""
+ENOUGH = 5
+"""Seeds below which the table says that intervals are too narrow."""
+LUCK = 8
+"""Configurations from which it says that the best one was also lucky."""
+
+
+def table(configurations: Sequence[Configuration], score: str = "score", most: int = 20) -> Table:
+    """The best `most` of configurations, as `summarise` orders them, and the default in any case.
+
+    Raises ValueError without any.
+    """
+    if not configurations:
+        raise ValueError("there is no configuration to show; give those of `summarise`")
+    names = varied(configurations)
+    shown = [x for i, x in enumerate(configurations) if i < most or x.is_default]
+    has_seeds = any(len(x.seeds) > 1 for x in configurations)
+    compared = any(x.improvement for x in configurations)
+    failed = any(x.failed for x in configurations)
+    found = Table(
+        title=f"{score}: {'interquartile mean of the seeds' if has_seeds else 'of one seed each'}",
+        caption=_caption(configurations, len(configurations) - len(shown)),
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    told = [textwrap.fill(x, 10, break_long_words=False) for x in names.values()]
+    headings = ["rank", "#", *(told if len(names) <= COLUMNS else ["varied"])]
+    headings += ["IQM", "95 % interval", "seeds"] if has_seeds else [score]
+    headings += ["failed"] * failed + ["better than\ndefault, %"] * compared
+    for heading in headings:  # only sentences may be broken into lines
+        found.add_column(
+            heading,
+            justify="left" if heading == "varied" else "right",
+            vertical="bottom",
+            no_wrap=heading != "varied",
+        )
+    for x in shown:
+        cells = [str(x.rank or "–"), str(x.index), *_values(x, names)]
+        cells += ["–" if x.iqm is None else written(x.iqm)]
+        if has_seeds:
+            ends = "" if x.interval is None else " to ".join(map(written, x.interval))
+            cells += [ends, str(len(x.seeds))]
+        cells += [str(x.failed or "")] * failed + [_improvement(x)] * compared
+        found.add_row(*cells, style="bold" if x.is_default else None)
+    return found
+
+
+def _values(configuration: Configuration, names: dict[str, str]) -> list[str]:
+    """A cell for each number that was varied, or one for all if they are many."""
+    values = configuration.values
+    if len(names) <= COLUMNS:
+        return [written(values[name]) if name in values else "" for name in names]
+    return [cut(brief(values, names), 120)]
+
+
+def _improvement(configuration: Configuration) -> str:
+    if configuration.is_default:
+        return "default"
+    if configuration.improvement is None:
+        return ""
+    probability, low, high = (round(100 * x) for x in configuration.improvement)
+    return f"{probability} ({low}–{high})"
+
+
+def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
+    """What to know before believing the table."""
+    said = [f"{left_out} more are not shown."] if left_out else []
+    seeds = [len(x.seeds) for x in configurations]
+    if max(seeds) == 1 and len(seeds) > 1:
+        said.append("One seed each: differences may be chance; run the best with more seeds.")
+    elif max(seeds) > 1 and min(seeds) < ENOUGH:
+        said.append(f"Intervals of fewer than {ENOUGH} seeds are too narrow.")
+    if max(seeds) > 1 and len(seeds) >= LUCK:
+        said.append(f"The best of {len(seeds)} was also lucky: run it again with new seeds.")
+    if any(x.failed for x in configurations):
+        said.append(
+            "Failed seeds are not in the mean; a configuration with more than "
+            f"{TOO_MANY:.0%} of them ranks behind all others.".replace("%", " %")
+        )
+    if any(x.stopped for x in configurations):
+        stopped = sum(x.stopped for x in configurations)
+        said.append(f"{stopped} members were stopped early; their last scores count.")
+    return " ".join(said)
