@@ -79,7 +79,7 @@ def export(
 
     Raises UsageError for what cannot be exported.
     """
-    return write(Export(str(directory), str(name), seed, hardware, **flags))
+    return write(Export(str(directory), str(name), seed, hardware=hardware, **flags))
 
 
 def write(options: Export) -> Path:

@@ -11,9 +11,10 @@ from rich.console import Console
 from jaxrl.checks import Count, CountOrZero
 from train.host import records
 from train.host.command import command, parse, parse_known
-from train.host.config import check_options, field_of, plain, rebuild
+from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.errors import UsageError
 from train.host.program import Program, find
+from train.host.runs import with_evaluation
 from train.sweep import batches, files, plan
 from train.sweep.plan import Trial
 from train.sweep.sweep import Sweep, Trials
@@ -71,6 +72,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     config, preset = parse(program, [*([preset] if preset else []), *flags])
     if config.run.resume or config.run.directory or config.run.num_seeds != 1:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
+    config = without_scores(config, program.presets[preset])
     planned = planned_of(program, preset, config, options, flags)
     parts = [part for group in planned.groups for part in batches.batches(program, group)]
     directory = Path(options.directory or records.create_dated(Path("runs"), f"sweep-{name}"))
@@ -87,6 +89,15 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         },
     )
     return made(program, preset, config, options, directory, planned._replace(groups=parts))
+
+
+def without_scores(config: Any, default: Any) -> Any:
+    """`config` without scores while training: members are compared after it."""
+    names = [x for x in ("evaluate_every", "patience") if hasattr(config.run, x)]
+    if given := [x for x in names if getattr(config.run, x) != getattr(default.run, x)]:
+        raise UsageError(f"{flag(f'run.{given[0]}')} is for a single run: leave it out of a sweep")
+    off = {"evaluate_every": 0, "patience": None}
+    return with_evaluation(config, **{name: off[name] for name in names})
 
 
 def again(directory: Path) -> Sweep:

@@ -14,7 +14,7 @@ from train.host import compiled, metrics_file, records
 from train.host.config import plain
 from train.host.program import Program
 from train.host.settings import Training
-from train.sweep import batches, confirmation, files, plan, summary, tables
+from train.sweep import batches, confirmation, files, gallery, plan, summary, tables
 from train.sweep.files import write_json
 from train.sweep.plan import Group, Trial
 from train.sweep.summary import Configuration, Member
@@ -110,6 +110,9 @@ class Sweep:
         prints = {index: row["fingerprint"] for index, row in self.scores().items()}
         for group in summary.identical(members, prints):
             self.console.print(summary.without_effect(members, group), markup=False)
+        about = (score, title_of(self.program, self.preset), self.better, self.training.unit)
+        for path in gallery.draw(self.directory, self.rows(), members, found, *about):
+            print(path)
         return found
 
     def rows(self) -> list[dict[str, Any]]:
@@ -168,6 +171,10 @@ class Sweep:
         found, score = confirmation.confirmed(best, members, self.better), self.training.score
         write_json(self.directory / files.CONFIRMED, confirmation.content(found, score))
         self.console.print(confirmation.sentence(found, score), markup=False)
+
+
+def title_of(program: Program, preset: str) -> str:
+    return f"Sweep of {program.address} {preset}"
 
 
 def score_of(
