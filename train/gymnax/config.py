@@ -212,7 +212,7 @@ PRESETS: dict[str, AnyConfig] = {
         ),
         run=budget(500_000),
     ),
-    "recurrent": Recurrent(env=Game("MemoryChain-bsuite", numbers=("memory_length=10",))),
+    "recurrent": Recurrent(env=Game("MemoryChain-bsuite")),
     "dqn": DQN(
         loop=LoopConfig(num_envs=10, num_steps=1),
         agent=dqn.Config(
