@@ -115,7 +115,9 @@ class Config:
     curriculum: Curriculum = Curriculum()
     loop: LoopConfig = LoopConfig(num_envs=64, num_steps=32)
     run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(total_steps=200_000, chunk_steps=10_000)
+        default_factory=lambda: settings.PlayConfig(
+            total_steps=200_000, chunk_steps=10_000, evaluate_every=4
+        )
     )
 
 

@@ -78,6 +78,17 @@ class Best:
         checkpoint.save(self.directory / BEST, updates, kept.arrays, meta, keep=1)
         self.kept = kept
 
+    def told(self, steps_per_update: int, unit: str) -> str:
+        """A line on the best scores so far."""
+        assert self.kept is not None
+        known = [
+            f"{score:.4g} after {updates * steps_per_update:,} {unit}"
+            for score, updates in zip(self.kept.scores, self.kept.updates, strict=True)
+            if score is not None
+        ]
+        more = f" and {len(known) - 3} more seeds" if len(known) > 3 else ""
+        return f"best {self.score} while training: {', '.join(known[:3])}{more}; kept in {BEST}/"
+
     def is_better(self, score: float | None, than: float | None) -> bool:
         if score is None or than is None:
             return score is not None
@@ -113,11 +124,15 @@ def read(directory: Path, agents: AgentState, members: Members) -> Kept:
 def make(
     training: Training, settings: Any, members: Members, directory: Path, agents: AgentState
 ) -> Best | None:
-    """Compiles the games for agents of the shapes `agents`; None if none are wanted.
+    """Compiles the games for agents of the shapes `agents`; None if the run plays none.
 
     Raises UsageError if the program plays none, or they need more memory than there is.
     """
     if not isinstance(settings, PlayConfig) or not settings.evaluate_every:
+        return None
+    per_update = training.steps_per_update
+    first = settings.evaluate_every * settings.chunk_updates(per_update)
+    if settings.total_updates(per_update) < first:
         return None
     if training.games is None:
         raise UsageError("this program plays no games while it trains: leave out evaluate-every")

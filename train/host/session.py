@@ -70,6 +70,8 @@ class Session:
             f"{self.meta['name']}: {self.steps(counters):,} {unit} in "
             f"{clock(counters.seconds)}, {per_second(rate)} {unit}/s"
         )
+        if self.best is not None and self.best.kept is not None:
+            self.display.say(self.best.told(self.training.steps_per_update, unit))
         return state, counters
 
     def advance(self, state: RunState, counters: Counters) -> tuple[RunState, Counters]:
@@ -114,7 +116,7 @@ class Session:
         if self.best is None or not isinstance(self.settings, PlayConfig):
             return None, counters
         period, patience = length * self.settings.evaluate_every, self.settings.patience
-        if counters.updates % period and self.fraction(counters) < 1:
+        if counters.updates % period:
             return None, counters
         rows = self.best.evaluate(state.agent, counters.updates)
         if patience is not None and self.best.waited(counters.updates, period) >= patience:

@@ -87,7 +87,7 @@ class Config:
     network: Network = Network()
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(total_steps=30_000_000)
+        default_factory=lambda: settings.PlayConfig(total_steps=30_000_000, evaluate_every=5)
     )
 
 
@@ -242,7 +242,7 @@ def raw_board(size: int) -> DQN:
         env=Game(size, size, "board", actions="absolute", max_steps_in_episode=2 * size * size),
         network=Network(hidden=(256, 256, 128)),
         loop=LoopConfig(num_envs=16, num_steps=16),
-        run=settings.PlayConfig(total_steps=2_000_000, chunk_steps=20_480),
+        run=settings.PlayConfig(total_steps=2_000_000, chunk_steps=20_480, evaluate_every=5),
         agent=dqn.Config(
             batch_size=32,
             updates_per_rollout=64,
@@ -260,7 +260,7 @@ def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -
         env=Game(observation="flood"),
         network=network,
         loop=LoopConfig(num_envs=256, num_steps=1),
-        run=settings.PlayConfig(total_steps=2_000_000, max_episodes=5_000),
+        run=settings.PlayConfig(total_steps=2_000_000, max_episodes=5_000, evaluate_every=3),
         agent=agent,
     )
 
@@ -287,7 +287,7 @@ PRESETS: dict[str, AnyConfig] = {
             mirror=True,
         ),
         agent=ppo.Config(discount=0.995, final_discount=0.9995),
-        run=settings.PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000),
+        run=settings.PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
     ),
 }
 

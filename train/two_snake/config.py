@@ -73,7 +73,7 @@ class Config:
     rivals: self_play.Config = field(default_factory=self_play.Config)
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(total_steps=20_000_000)
+        default_factory=lambda: settings.PlayConfig(total_steps=20_000_000, evaluate_every=10)
     )
 
 

@@ -1,0 +1,166 @@
+"""The best policy of a run: scored on games of its own, kept, never changed by a resume."""
+
+import dataclasses
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from jaxrl import checkpoint
+from tests.train import tiny
+from train.host import best, memory, metrics_file, policy_files, runs
+from train.host.command import main
+from train.host.errors import REFUSED, UsageError
+from train.host.run import run
+from train.policies import export, store
+
+EVERY, CHUNKS = 2, 10
+LENGTH = 2  # updates of a chunk
+
+
+def configure(directory: Path, **changes) -> tiny.Config:
+    preset = tiny.PRESETS["plain"]
+    about = {"evaluate_every": EVERY, "evaluate_games": 9, "evaluation_games": 0}
+    about |= {"directory": str(directory)} if "resume" not in changes else {}
+    agent = dataclasses.replace(preset.agent, learning_rate=0.1)
+    settings = dataclasses.replace(preset.run, **(about | changes))
+    return dataclasses.replace(preset, agent=agent, run=settings)
+
+
+def train(directory: Path, **changes):
+    config = configure(directory, **changes)
+    return run(tiny.make_training(config), config, tiny.PROGRAM.address, "plain")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("best") / "run"
+    train(directory, num_seeds=2)
+    return directory
+
+
+def scores_of(directory: Path, seed: int) -> dict[int, float]:
+    """The scores in the record, by the number of updates."""
+    rows = [row for row in metrics_file.read_metrics(directory) if row["seed"] == seed]
+    return {row["updates"]: row["evaluated"]["mean"] for row in rows if "evaluated" in row}
+
+
+def kept_in(directory: Path) -> best.Kept:
+    state = runs.load(directory)
+    return best.read(directory, state.state.agent, state.config.run.members)
+
+
+def test_scores_are_recorded_when_they_are_due(finished):
+    rows = metrics_file.read_metrics(finished)
+    assert len(rows) == 2 * CHUNKS
+    for seed in (0, 1):
+        assert list(scores_of(finished, seed)) == [4, 8, 12, 16, 20]
+    evaluated = [row["evaluated"] for row in rows if "evaluated" in row]
+    assert all(row["games"] == 9 and row["low"] <= row["mean"] <= row["high"] for row in evaluated)
+
+
+def test_the_best_of_each_seed_is_kept_as_it_was(finished, tmp_path):
+    kept = kept_in(finished)
+    for s, seed in enumerate((0, 1)):
+        found = scores_of(finished, seed)
+        assert kept.scores[s] == max(found.values())
+        assert kept.updates[s] == next(n for n, x in found.items() if x == kept.scores[s])
+        steps = kept.updates[s] * tiny.PER_UPDATE
+        then = train(tmp_path / str(seed), num_seeds=2, total_steps=steps)
+        for name, x in policy_files.parameters(then.state.agent).items():
+            np.testing.assert_array_equal(kept.arrays[name][s], x[s])
+
+
+def test_a_score_is_that_of_games_played_by_themselves(finished):
+    config = configure(finished)
+    training = tiny.make_training(config)
+    kept, members = kept_in(finished), dataclasses.replace(config.run, num_seeds=2).members
+    for s in (0, 1):
+        chosen = runs.load(finished, best=True).agents[s]
+        key = best.keys(members, kept.updates[s])[s]
+        assert training.games is not None
+        games = jax.jit(training.games(9))(chosen, key)  # pyright: ignore[reportOptionalCall]
+        assert float(games.outcome["right"].mean()) == pytest.approx(kept.scores[s])
+
+
+def test_the_games_do_not_change_what_is_learned(finished, tmp_path):
+    plain = train(tmp_path / "plain", num_seeds=2, evaluate_every=0)
+    scored = runs.load(finished).state
+    for x, y in zip(jax.tree.leaves(plain.state), jax.tree.leaves(scored), strict=True):
+        if not jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_an_interrupted_run_keeps_the_same(finished, tmp_path):
+    directory = tmp_path / "run"
+    train(directory, num_seeds=2, total_steps=14 * tiny.PER_UPDATE)  # two chunks after a score
+    train(directory, num_seeds=2, resume=str(directory))
+    one, other = kept_in(finished), kept_in(directory)
+    assert (one.scores, one.updates) == (other.scores, other.updates)
+    for name in one.arrays:
+        np.testing.assert_array_equal(one.arrays[name], other.arrays[name])
+    for seed in (0, 1):
+        assert scores_of(finished, seed) == scores_of(directory, seed)
+
+
+def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
+    course = iter([0.5, 0.7, 0.6, 0.7, 0.9, 0.1, 0.1, 0.1])
+    score = lambda episodes: {"games": 9, "right": {"mean": next(course)}}
+    monkeypatch.setattr(best, "summaries", score)
+    result = train(tmp_path / "run", patience=2)
+    assert result.updates == 4 * EVERY * LENGTH  # 0.6 and 0.7 are not better than 0.7
+    kept = checkpoint.read_meta(tmp_path / "run" / best.BEST)
+    assert (kept["scores"], kept["updates"]) == ([0.7], [2 * EVERY * LENGTH])
+
+
+def test_a_small_score_can_be_the_better_one(tmp_path):
+    kept = best.Kept({}, [None], [0])
+    for lower, wanted in ((True, 0.2), (False, 0.8)):
+        one = best.Best(tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, None, kept)
+        assert one.is_better(wanted, 0.5)
+        assert not one.is_better(1 - wanted, 0.5)
+        assert one.is_better(0.5, None)
+        assert not one.is_better(None, None)
+
+
+def test_the_best_is_evaluated_and_exported(finished, tmp_path, capsys):
+    from train import evaluate
+
+    assert evaluate.main([str(finished), "--best", "--games", "30"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("when it was chosen") == 2
+    assert (finished / best.BEST / "eval.json").is_file()
+    path = export.export(finished, tmp_path / "policy", seed=1, best=True)
+    assert policy_files.read_metadata(path)["updates"] == kept_in(finished).updates[1]
+    (agent,) = store.as_run(path).agents
+    chosen = runs.load(finished, best=True).agents[1]
+    for name, x in policy_files.parameters(chosen).items():
+        np.testing.assert_array_equal(x, policy_files.parameters(agent)[name])
+
+
+class TestRefusals:
+    def test_without_a_best_policy(self, tmp_path, capsys):
+        train(tmp_path / "run", evaluate_every=0)
+        with pytest.raises(UsageError, match="evaluate-every"):
+            runs.load(tmp_path / "run", best=True)
+
+    def test_of_a_program_without_games(self, tmp_path):
+        config = configure(tmp_path / "run")
+        training = tiny.make_training(config)
+        object.__setattr__(training, "games", None)
+        with pytest.raises(UsageError, match="plays no games"):
+            run(training, config, tiny.PROGRAM.address, "plain")
+
+    def test_of_more_games_than_fit(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(memory, "fits", lambda needed: False)
+        config = configure(tmp_path)
+        training = tiny.make_training(config)
+        agents = jax.eval_shape(training.init, jax.random.key(0)).agent
+        with pytest.raises(UsageError, match="evaluate-games"):
+            best.make(training, config.run, config.run.members, tmp_path, agents)
+
+    @pytest.mark.parametrize("flags", [["--run.patience=3"], ["--run.evaluate-games=5"]])
+    def test_of_flags_without_effect(self, flags, tmp_path, capsys):
+        assert main(tiny.PROGRAM, ["plain", *flags, f"--run.directory={tmp_path}/x"]) == REFUSED
+        assert "evaluate-every" in capsys.readouterr().err.replace("_", "-")
