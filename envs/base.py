@@ -78,6 +78,20 @@ class Environment(environment.Environment):
         """The next state, the reward, whether it is terminal, and `info`."""
         raise NotImplementedError(f"{self.name} does not implement transition")
 
+    def position(self, state: Any, params: Any) -> tuple[Any, jax.Array] | None:
+        """What decides all that follows, for a player that draws no random numbers.
+
+        `(position, ahead)`: equal positions are followed by equal rewards and positions, for as
+        long as actions are equal and no clock has run out; `ahead` is the number of steps until
+        one may. None where clocks are seen, or chance may decide.
+        """
+        del state, params
+        return None
+
+    def later(self, state: Any, steps: jax.Array) -> Any:
+        """A state in the same position, with all clocks so many steps further."""
+        raise NotImplementedError(f"{self.name} has no positions that come back")
+
     def features(self, state: Any, params: Any) -> Any:
         """The expensive part of an observation; empty unless overridden."""
         return ()

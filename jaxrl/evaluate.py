@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import acting
+from jaxrl import acting, recurrence
 from jaxrl.acting import World
+from jaxrl.recurrence import Anchor, anchored
 from jaxrl.types import Agent, Environment, PyTree
 
 
@@ -33,6 +34,7 @@ class Playing(NamedTuple):
     world: World  # [N, ...]
     played: jax.Array  # [N] int32, episodes finished
     step: jax.Array  # int32
+    anchor: Anchor | None = None  # positions that may come back
 
 
 def evaluate(
@@ -44,14 +46,16 @@ def evaluate(
     num_envs: int,
     games_per_env: int,
     max_steps: int,
+    deterministic: bool = False,
 ) -> Episodes:
     """Plays `games_per_env` complete episodes in each of `num_envs` environments; jittable.
 
     Stops when all are complete, or after `max_steps` steps of every environment. To score without
-    exploration, make the agent with `greedy=True`.
+    exploration, make the agent with `greedy=True`. Say with `deterministic` that it draws no random
+    numbers: then games that go round in circles end sooner (see `jaxrl.recurrence`).
     """
-    sizes = num_envs, games_per_env, 0
-    return watch(env, env_params, agent, agent_state, key, *sizes, Watch(0, 0, max_steps))[0]
+    sizes, whole = (num_envs, games_per_env, 0), Watch(0, 0, max_steps, True)
+    return watch(env, env_params, agent, agent_state, key, *sizes, whole, deterministic)[0]
 
 
 class Watch(NamedTuple):
@@ -60,6 +64,7 @@ class Watch(NamedTuple):
     which: int | jax.Array  # the environment that is watched
     first: int | jax.Array  # the step, counted from the start, from which on it is
     until: int | jax.Array  # the step at which all games stop
+    leaps: bool | jax.Array = False  # whether to leave out rounds of games that repeat themselves
 
 
 class Trajectory(NamedTuple):
@@ -79,16 +84,20 @@ def watch(
     games_per_env: int,
     num_steps: int,
     seen: Watch,
+    deterministic: bool = False,
 ) -> tuple[Episodes, Trajectory]:
     """`evaluate`, and `num_steps` steps of one environment; jittable.
 
     The games depend on `num_envs` and `key` alone: whoever plays them again with another `seen`
-    watches another of the same games.
+    watches another of the same games. What is watched is whole only without `seen.leaps`.
     """
     playing = begin(env, env_params, agent, key, num_envs)
+    if deterministic and recurrence.takes_part(env, env_params, playing.world.env):
+        playing = playing._replace(anchor=anchored(env, env_params, playing.world))
 
     def step(playing: Playing) -> tuple[Playing, tuple[Episodes, Trajectory]]:
         after, (ended, action) = play(env, env_params, agent, agent_state, playing)
+        after = leapt(env, env_params, after, seen.leaps)
         of_one = lambda tree: jax.tree.map(lambda x: x[seen.which], tree)
         return after, (ended, Trajectory(of_one(playing.world.env), of_one(action)))
 
@@ -144,6 +153,21 @@ def play(
     done = now.terminated | now.truncated
     episodes = Episodes(return_, length, now.terminated, now.truncated, ended, done)
     return playing._replace(world=world, step=playing.step + 1), (episodes, now.action)
+
+
+def leapt(
+    env: Environment, env_params: PyTree, playing: Playing, wanted: bool | jax.Array
+) -> Playing:
+    """Leaves out the rounds of games that repeat themselves, if that is `wanted` and known."""
+    if playing.anchor is None:
+        return playing
+    world, anchor = recurrence.leap(env, env_params, playing.world, playing.anchor, playing.step)
+    choose = lambda new, old: jnp.where(wanted, new, old)
+    part = lambda world: (world.env, world.episode)
+    env_state, episode = jax.tree.map(choose, part(world), part(playing.world))
+    return playing._replace(
+        world=playing.world._replace(env=env_state, episode=episode), anchor=anchor
+    )
 
 
 def record(episodes: Episodes, ended: Episodes, played: jax.Array) -> Episodes:

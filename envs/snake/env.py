@@ -165,6 +165,19 @@ class Snake(Environment):
             late = late | self.is_starved(state, params)
         return late
 
+    def position(self, state: State, params: Params) -> tuple[State, jax.Array] | None:
+        if OBSERVATIONS[self.observation].sees_hunger and self.rules.starvation != "off":
+            return None
+        ahead = params.max_steps_in_episode - state.time
+        if self.rules.starvation != "off":
+            left = jnp.ceil(self.patience(state, params) - state.hunger)
+            ahead = jnp.minimum(ahead, left.astype(jnp.int32))
+        zero = jnp.zeros_like(state.time)
+        return replace(state, time=zero, hunger=zero), ahead
+
+    def later(self, state: State, steps: jax.Array) -> State:
+        return replace(state, time=state.time + steps, hunger=state.hunger + steps)
+
     def features(self, state: State, params: Params) -> Regions | tuple[()]:
         return self._regions(flood_regions, state)
 

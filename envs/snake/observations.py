@@ -190,6 +190,7 @@ class Observation(NamedTuple):
     needs_regions: bool = True
     needs_order: bool = False
     is_image: bool = False
+    sees_hunger: bool = False
     safe: Callable[[jax.Array], jax.Array] | None = None  # moves that do not kill, bool [..., 3]
     reflect: Callable[[jax.Array], jax.Array] | None = None  # the observation of the reflected game
 
@@ -217,6 +218,7 @@ OBSERVATIONS = {
         near,
         _entries(29 + 2 * (2 * NEAR + 1) ** 2),
         needs_order=True,
+        sees_hunger=True,
         safe=_no_danger,
         reflect=reflect_near,
     ),
@@ -235,6 +237,7 @@ OBSERVATIONS = {
         needs_regions=False,
         needs_order=True,
         is_image=True,
+        sees_hunger=True,
         reflect=lambda obs: obs[:, ::-1],
     ),
 }

@@ -1,5 +1,6 @@
 """Two snakes as an environment: rules, opponents, observations and rewards behind gymnax."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from envs.snake import rules as snake
 from envs.snake.bitboard import Board
 from envs.two_snake import opponents as scripts
 from envs.two_snake import rewards, rules, views
-from envs.two_snake.observations import OBSERVATIONS, Scene
+from envs.two_snake.observations import OBSERVATIONS, PATIENCE, Scene
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rewards import Rewards
 from envs.two_snake.rules import ALIVE, HIT_OTHER, HIT_SELF, HIT_WALL, LEARNER, OTHER, State
@@ -192,6 +193,15 @@ class TwoSnake(Environment):
 
     def is_truncated(self, state: State, params: Params) -> jax.Array:
         return state.time >= params.max_steps_in_episode
+
+    def position(self, state: State, params: Params) -> tuple[State, jax.Array]:
+        drawn = self._plays("random", state) & rules.lives(state)[OTHER]
+        seen = jnp.minimum(state.hunger, PATIENCE)  # beyond it, it no longer shows
+        position = replace(state, hunger=seen, time=jnp.where(drawn, state.time, 0))
+        return position, params.max_steps_in_episode - state.time
+
+    def later(self, state: State, steps: jax.Array) -> State:
+        return replace(state, time=state.time + steps, hunger=state.hunger + steps)
 
     def features(self, state: State, params: Params) -> Regions | tuple[()]:
         return self._regions(views.regions, state)

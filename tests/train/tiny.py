@@ -14,7 +14,7 @@ from flax import struct
 from jaxrl import checks, evaluate, loop
 from jaxrl.checks import Count, CountOrZero, NonNegative, Range
 from jaxrl.types import Agent, PyTree, where_tree
-from train.host import command, scores, settings
+from train.host import command, games, settings
 from train.host.program import Program
 
 NUM_ENVS, NUM_STEPS = 3, 5
@@ -110,15 +110,15 @@ def make_training(config: Config) -> settings.Training:
     checks.config(config)
     agent = make_agent(config.agent)
     tiny_loop = loop.make_loop(Walk(), (), agent, loop.Config(NUM_ENVS, NUM_STEPS))
-    games = config.run.evaluation_games
-    episodes_of = lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, games, 1, 50)
+    number = config.run.evaluation_games
+    episodes_of = lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, number, 1, 50)
     games_of = lambda count: (
         lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, count, 1, 50)
     )
     return settings.Training(
         init=tiny_loop.init,
         update=tiny_loop.update,
-        evaluate=scores.games(episodes_of),
+        evaluate=games.of_episodes(episodes_of),
         steps_per_update=PER_UPDATE,
         games=games_of,
         score="right",

@@ -16,7 +16,7 @@ from train.durotaxis import pictures, tables
 from train.durotaxis.config import Experiment, Height, Stiffness, Width
 from train.durotaxis.record import Episode
 from train.durotaxis.training import SCORE, make_parts
-from train.host import records, scores
+from train.host import games, records, scores
 from train.host.config import check_options, plain
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
@@ -93,7 +93,7 @@ def evaluate(run: Run, options: Options) -> Table:
         ],
     }
     if experiment == run.config.env:
-        scored = scores.summarised(run.seeds, scores.Played(ended, 0.0, seconds), SCORE)
+        scored = games.summarised(run.seeds, games.Played(ended, 0.0, seconds), SCORE)
         evaluation = scores.Evaluation(scored, scores.evaluation_table(scored))
         extra = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
         scores.write_evaluation(run.directory, evaluation, **extra)

@@ -13,7 +13,7 @@ from jaxrl.loop import Curriculum, make_loop
 from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic, PooledTorso
 from jaxrl.types import Agent
 from train.durotaxis.config import Config, check, make_env
-from train.host import scores, settings
+from train.host import games, settings
 
 SCORE = "arrived"
 """Whether a colony reached the goal."""
@@ -27,7 +27,7 @@ def make_training(config: Config) -> settings.Training:
     return settings.Training(
         init=loop.init,
         update=loop.update,
-        evaluate=scores.of_player(env, params, player, config.run.evaluation_games),
+        evaluate=games.of_player(env, params, player, config.run.evaluation_games),
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,
         budget_shapes_learning=config.anneal or config.curriculum.first_width is not None,

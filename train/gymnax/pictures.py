@@ -11,9 +11,9 @@ from train.gymnax import drawing, environments
 from train.gymnax.environments import Made
 from train.gymnax.training import make_training
 from train.host import pictures, runs
+from train.host.games import Played
 from train.host.program import Run
 from train.host.progress import busy
-from train.host.scores import Played
 from train.host.settings import Evaluation
 
 LONGEST = 1_000
@@ -55,7 +55,7 @@ def film_best(
         best = int(np.argmax(np.where(episodes.complete, episodes.return_, -np.inf)[:, 0]))
         length = int(episodes.length[best, 0])
         shown = min(length or LONGEST, LONGEST)
-        assert played.replay is not None  # games of `scores.of_player` can be watched
+        assert played.replay is not None  # games of `games.of_player` can be watched
         game = played.replay(agent_state, key, best, shown)
         states, ending = game.state, ""
         if shown == length:

@@ -3,7 +3,7 @@
 from jaxrl.loop import make_loop
 from train.gymnax import environments
 from train.gymnax.config import AnyConfig, check, make_agent
-from train.host import scores, settings
+from train.host import games, settings
 
 LIMIT = 10_000
 """Steps after which a game of an environment without a time limit of its own is left out."""
@@ -18,7 +18,7 @@ def make_training(config: AnyConfig) -> settings.Training:
     return settings.Training(
         init=loop.init,
         update=loop.update,
-        evaluate=scores.of_player(
+        evaluate=games.of_player(
             made.env, made.params, player, config.run.evaluation_games, made.limit or LIMIT
         ),
         steps_per_update=config.loop.steps_per_update,

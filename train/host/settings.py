@@ -34,7 +34,7 @@ class Evaluation(NamedTuple):
     table: RenderableType
     """The same as a table to print."""
     detail: Any = None
-    """What pictures may also need: `scores.Played` of games."""
+    """What pictures may also need: `games.Played` of games."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Training:
     """`state -> (state, metrics)`: one training update."""
     evaluate: Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]
     """`(agent_states, seeds, keys) -> Evaluation`, an entry of each list per seed.
-    `scores.of_player` and `scores.games` make one for games; `scores.measured` helps with
+    `games.of_player` and `games.of_episodes` make one for games; `scores.measured` helps with
     others."""
     steps_per_update: int
     """Steps of the budget that one update uses, such as those of all its environments."""
@@ -64,7 +64,7 @@ class Training:
     the chunk in which all seeds have it above 0. Empty: it ends only with the budget."""
     games: Callable[[int], EpisodesOf] | None = None
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
-    pure function. Without it `scores.of_player` makes them, if that makes the evaluation."""
+    pure function. Without it `games.of_player` makes them, if that makes the evaluation."""
     lower_is_better: bool = False
     """Whether the score is an error."""
     budget_shapes_learning: bool = False

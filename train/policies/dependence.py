@@ -6,9 +6,9 @@ import jax
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
 from jaxrl.types import AgentState, below_params
+from train.host.games import GamesEvaluation
 from train.host.program import Program
 from train.host.runs import with_evaluation
-from train.host.scores import GamesEvaluation
 
 
 def read_outside_params(
@@ -17,7 +17,7 @@ def read_outside_params(
     """The names of what the games of an agent depend on, but a policy would not keep.
 
     Found by tracing, without playing. Empty for programs that do not evaluate by
-    `scores.of_player` or `scores.games`: what their agents read is not known.
+    `games.of_player` or `games.of_episodes`: what their agents read is not known.
     """
     games = {"evaluation_games": 1, "evaluation_greedy": greedy}
     evaluate = program.training(with_evaluation(config, **games)).evaluate

@@ -13,9 +13,9 @@ from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
 from train.host import pictures, runs
+from train.host.games import Played
 from train.host.program import Run
 from train.host.progress import busy
-from train.host.scores import Played
 from train.host.settings import Evaluation
 from train.snake.config import AnyConfig, make_env
 from train.snake.training import SCORE, make_training
@@ -92,7 +92,7 @@ def best_game(
 ) -> Film:
     """The game with the highest score among `episodes [N, 1]`, played again to see its states."""
     best = int(np.argmax(episodes.outcome["score"][:, 0]))
-    assert played.replay is not None  # games of `scores.of_player` can be watched
+    assert played.replay is not None  # games of `games.of_player` can be watched
     game = played.replay(agent_state, key, best, int(episodes.length[best, 0]))
     env, params = make_env(config.env, training=False)
     chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be

@@ -22,7 +22,7 @@ from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.checks import Count, Seed
 from jaxrl.types import Agent
-from train.host import scores
+from train.host import games, scores
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
@@ -136,7 +136,7 @@ def play(env: OpenSnake, params: Params, player: Player, options: Options) -> di
         return evaluate.evaluate(env, params, agent, agent_state, key, options.games, 1, limit)
 
     doing = [f"playing games to the end on {env.board.rows}×{env.board.cols}"]
-    played = scores.play(episodes_of, [()], [jax.random.key(options.key)], doing)
+    played = games.play(episodes_of, [()], [jax.random.key(options.key)], doing)
     summaries = scores.summaries(played.episodes[0])
     meals = int(played.episodes[0].outcome["score"].sum())
     return {

@@ -3,7 +3,7 @@
 from envs.snake.env import Params, Snake
 from jaxrl.loop import make_loop
 from jaxrl.types import Agent
-from train.host import scores, settings
+from train.host import games, settings
 from train.snake.config import AnyConfig, check, make_agent, make_env
 
 SCORE = "score"
@@ -18,10 +18,11 @@ def make_training(config: AnyConfig) -> settings.Training:
     return settings.Training(
         init=loop.init,
         update=loop.update,
-        evaluate=scores.of_player(
+        evaluate=games.of_player(
             *make_player(config),
             config.run.evaluation_games,
             place=f" on {config.env.rows}×{config.env.cols}",
+            deterministic=config.run.evaluation_greedy,
         ),
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,

@@ -13,11 +13,11 @@ import numpy as np
 from jaxrl.types import AgentState, PyTree
 from train.host import compiled, memory, metrics_file, records
 from train.host.config import plain
+from train.host.games import GamesEvaluation
 from train.host.members import Members, unpacked, varied
 from train.host.preparation import compile_within_memory, trace
 from train.host.program import Program
 from train.host.progress import Display
-from train.host.scores import GamesEvaluation
 from train.host.session import Session
 from train.host.settings import Training
 from train.host.signals import StopRequest

@@ -15,7 +15,7 @@ from envs.two_snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
-from train.host import metrics_file, pictures, scores
+from train.host import games, metrics_file, pictures, scores
 from train.two_snake import tournament
 from train.two_snake.config import Config
 from train.two_snake.tournament import SIDES, Games, Play, Sides
@@ -130,7 +130,7 @@ def replay(
     """The positions of a game of the tournament from the left side, NumPy `[length + 1, ...]`."""
     params = tournament.params_of(config, opponent, SIDES[0])
     match = params, Sides(learned, learned)
-    game = scores.watched(play, match, tournament.keys_of(key, opponent)[0], which, length)
+    game = games.watched(play, match, tournament.keys_of(key, opponent)[0], which, length)
     env = tournament.make_env(config)
     chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
     move = lambda state, action: env.transition(chance, state, action, params)[0]

@@ -20,7 +20,7 @@ from envs.two_snake.rules import LEARNER, OTHER
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes, Trajectory, Watch
 from jaxrl.types import Agent, PyTree
-from train.host import scores
+from train.host import games
 from train.two_snake.config import Config, make_network
 
 PLAYERS = (*OPPONENTS, RIVAL)
@@ -72,12 +72,13 @@ def compile_games(config: Config, learned: PyTree) -> Play:
     sizes = (
         games_a_side(config),
         1,
-        scores.watched_rows(env, match[0], config.env.max_steps_in_episode),
+        games.watched_rows(env, match[0], config.env.max_steps_in_episode),
     )
 
     def play(match: tuple[Params, Sides], key: jax.Array, seen: Watch):
         params, sides = match
-        return evaluate.watch(env, params, agent, sides, key, *sizes, seen)
+        greedy = config.run.evaluation_greedy
+        return evaluate.watch(env, params, agent, sides, key, *sizes, seen, greedy)
 
     return jax.jit(play).lower(match, jax.random.key(0), whole(config)).compile()
 
@@ -87,13 +88,14 @@ def against(config: Config, opponent: str, count: int) -> Callable[[PyTree, jax.
     env, player, limit = make_env(config), make_agent(config), config.env.max_steps_in_episode
     params = replace(params_of(config, opponent, SIDES[0]), swap_sides=0.5)
     return lambda learned, key: evaluate.evaluate(
-        env, params, player, Sides(learned, learned), key, count, 1, limit
+        *(env, params, player, Sides(learned, learned), key, count, 1, limit),
+        deterministic=config.run.evaluation_greedy,
     )
 
 
 def whole(config: Config) -> Watch:
     """Complete games."""
-    return Watch(0, 0, config.env.max_steps_in_episode)
+    return Watch(0, 0, config.env.max_steps_in_episode, True)
 
 
 def matches(

@@ -25,7 +25,7 @@ from train.durotaxis import evaluation, program, tables
 from train.durotaxis.config import PRESETS, Config, experiment, make_env
 from train.durotaxis.record import NUMBERS, Episode
 from train.durotaxis.training import make_parts
-from train.host import records, runs, scores
+from train.host import games, records, runs
 from train.host.program import Run
 from train.host.settings import Evaluation
 
@@ -287,7 +287,7 @@ def test_a_run_is_drawn_at_its_end_and_again(run: Run, episodes, monkeypatch):
     row = {"seed": 0, "updates": 1, "steps": 9, "episodes": 3, "seconds": 1.0, "agent": {}}
     row |= {"finished": {"arrived": 0.5}}
     (run.directory / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    played = scores.Played([colonies.ended(episodes)], 0.0, 0.0)
+    played = games.Played([colonies.ended(episodes)], 0.0, 0.0)
     found = Evaluation({}, "", played)
     again: Any = SimpleNamespace(evaluate=lambda agents, seeds, keys: found)
     monkeypatch.setattr(program, "make_training", lambda config: again)

@@ -17,14 +17,9 @@ from jaxrl.evaluate import Episodes
 from train.host import metrics_file, records
 from train.host.config import differences, plain, rebuild
 from train.host.errors import UsageError
+from train.host.games import Played, summarised
 from train.host.progress import Display, clock, per_second
-from train.host.scores import (
-    Played,
-    evaluation_table,
-    read_evaluation,
-    summarised,
-    write_evaluation,
-)
+from train.host.scores import evaluation_table, read_evaluation, write_evaluation
 from train.host.settings import Evaluation
 
 

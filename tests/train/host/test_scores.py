@@ -11,9 +11,9 @@ from rich.console import Console
 
 from jaxrl.types import Agent
 from tests.train import tiny
-from train.host import scores, settings
+from train.host import games, scores, settings
 from train.host.errors import UsageError
-from train.host.scores import GamesEvaluation
+from train.host.games import GamesEvaluation
 
 
 class Params(NamedTuple):
@@ -35,7 +35,7 @@ def training_of(evaluate: GamesEvaluation, **score: str) -> settings.Training:
 
 
 def test_the_score_of_a_training_is_that_of_its_evaluation():
-    evaluate = scores.of_player(tiny.Walk(), Params(20), PLAYER, 3)
+    evaluate = games.of_player(tiny.Walk(), Params(20), PLAYER, 3)
     training = training_of(evaluate, score="right")
     assert training.evaluate(*ALONE).content["score"] == "right"
     assert training._replace(score="length").evaluate(*ALONE).content["score"] == "length"
@@ -45,7 +45,7 @@ def test_the_score_of_a_training_is_that_of_its_evaluation():
 @pytest.mark.parametrize(("limit", "told"), [(None, None), (1, "3 of 3 games not finished within")])
 def test_games_that_were_not_finished_are_reported(limit: int | None, told: str | None):
     """A walk that ends at ±4, by steps of at most 2, takes more than one step from between ±1."""
-    evaluate = scores.of_player(tiny.Walk(), Params(20), PLAYER, 3, limit)
+    evaluate = games.of_player(tiny.Walk(), Params(20), PLAYER, 3, limit)
     evaluation = evaluate(*ALONE)
     missing = 0 if limit is None else 3
     (row,) = evaluation.content["seeds"]
@@ -61,7 +61,7 @@ def test_games_that_were_not_finished_are_reported(limit: int | None, told: str 
 
 def test_a_game_without_any_limit_is_refused():
     with pytest.raises(ValueError, match="have no max_steps_in_episode: give it"):
-        scores.of_player(tiny.Walk(), (), PLAYER, 3)
+        games.of_player(tiny.Walk(), (), PLAYER, 3)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"seeds": 3}', "[" * 5_000, "\udc80"])

@@ -14,7 +14,7 @@ from jaxrl import loop
 from jaxrl.types import Agent
 from tests.train import tiny
 from train import evaluate
-from train.host import command, scores, settings
+from train.host import command, games, settings
 from train.host.program import Program
 from train.policies import export
 from train.policies.dependence import used_inputs
@@ -68,7 +68,7 @@ def make_training(config: Config) -> settings.Training:
         make_agent(config.kind, greedy) for greedy in (False, config.run.evaluation_greedy)
     )
     parts = loop.make_loop(tiny.Walk(), (), agent, loop.Config(tiny.NUM_ENVS, tiny.NUM_STEPS))
-    player = scores.of_player(tiny.Walk(), (), player, config.run.evaluation_games, 50)
+    player = games.of_player(tiny.Walk(), (), player, config.run.evaluation_games, 50)
     return settings.Training(*parts, player, tiny.PER_UPDATE, score="right")
 
 
