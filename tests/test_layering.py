@@ -13,6 +13,7 @@ PACKAGES = ("jaxrl", "envs", "train")
 LAYERS = {
     "jaxrl": 0,
     "jaxrl.types": 0,
+    "jaxrl.blocks": 0,
     "jaxrl.linalg": 0,
     "jaxrl.checks": 0,
     "jaxrl.due": 1,

@@ -14,6 +14,7 @@ import optax
 from flax import struct
 
 from jaxrl import action_values, checks, minibatches, q_losses, returns, schedules
+from jaxrl import blocks as in_blocks
 from jaxrl.checks import Count, Positive, Range, Share, Span
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
@@ -62,18 +63,19 @@ class Extras(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A minibatch, `[B, ...]`."""
+    """A rollout `[T, N, ...]`, or a minibatch `[B, ...]`."""
 
     obs: PyTree
     action: jax.Array  # int32
     target: jax.Array  # λ-returns
 
 
-def make(network: Any, config: Config, greedy: bool = False) -> Agent:
+def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) -> Agent:
     """A PQN agent for `network.apply(params, obs [..., D]) -> q [..., A]`.
 
-    `greedy` always takes the best action. Raises ValueError for out-of-range hyperparameters and,
-    when traced, if `minibatches` does not divide the rollout's transitions.
+    `greedy` always takes the best action; `blocks` is the K of the loop: minibatches are drawn
+    within each (`jaxrl.blocks`). Raises ValueError for out-of-range hyperparameters and, when
+    traced, if `minibatches` does not divide the transitions of a block's rollout.
     """
     check_config(config)
     optimizer = optax.chain(
@@ -94,7 +96,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         return action, memory, Extras(action_values.max_value(q))
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        batch = make_batch(network, state.params, rollout, config)
+        batch = in_blocks.flatten(make_batch(network, state.params, rollout, config), blocks)
         learning_rate = learning_rate_at(state.updates, config)
 
         def gradient_step(learning, picked):
@@ -114,6 +116,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
             config.epochs,
             config.minibatches,
             config.shuffle_group,
+            blocks,
         )
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "epsilon": epsilon_at(state.updates, config),
@@ -130,7 +133,7 @@ def check_config(config: Config) -> None:
 
 
 def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
-    """λ-returns of a rollout `[T, N]` with V = maxₐ Q, everything flattened to `[T * N]`."""
+    """λ-returns of a rollout `[T, N]` with V = maxₐ Q, and what they are for."""
     value_of = lambda obs: action_values.max_value(network.apply(params, obs))
     next_value = returns.successor_values(value_of, rollout, rollout.extras.value)
     target = returns.lambda_returns(
@@ -141,8 +144,7 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
         config.discount,
         config.lambda_,
     )
-    batch = Batch(rollout.obs, rollout.action, target)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
+    return Batch(rollout.obs, rollout.action, target)
 
 
 def loss(params: PyTree, network: Any, batch: Batch) -> tuple[jax.Array, Metrics]:
