@@ -109,7 +109,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
 
     def update(state: State, rollout: Transition, key: jax.Array):
         now = annealed(config, state.updates)
-        batch = in_blocks.flatten(make_batch(network, state.params, rollout, now), blocks)
+        batch = make_batch(network, state.params, rollout, now, blocks)
 
         def minibatch(learning, picked):
             return jax.lax.cond(learning.stopped, skip, learn, learning, picked)
@@ -161,13 +161,16 @@ def annealed(config: Config, updates: jax.Array) -> Config:
     )
 
 
-def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
-    """Advantages and critic targets of a rollout, `[T, N]`."""
+def make_batch(
+    network: Any, params: PyTree, rollout: Transition, config: Config, blocks: int = 1
+) -> Batch:
+    """Advantages and critic targets of a rollout `[T, N]`, flattened by block to `[T * N]`."""
     value = rollout.extras.value
     next_value = returns.successor_values(lambda obs: network.apply(params, obs)[1], rollout, value)
     advantage, target = advantages(rollout, value, next_value, config)
     log_prob = rollout.extras.log_prob
-    return Batch(rollout.obs, rollout.action, log_prob, value, advantage, target)
+    batch = Batch(rollout.obs, rollout.action, log_prob, value, advantage, target)
+    return in_blocks.flatten(batch, blocks)
 
 
 class Learning(NamedTuple):

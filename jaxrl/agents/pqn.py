@@ -63,7 +63,7 @@ class Extras(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A rollout `[T, N, ...]`, or a minibatch `[B, ...]`."""
+    """A minibatch, `[B, ...]`."""
 
     obs: PyTree
     action: jax.Array  # int32
@@ -96,7 +96,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         return action, memory, Extras(action_values.max_value(q))
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        batch = in_blocks.flatten(make_batch(network, state.params, rollout, config), blocks)
+        batch = make_batch(network, state.params, rollout, config, blocks)
         learning_rate = learning_rate_at(state.updates, config)
 
         def gradient_step(learning, picked):
@@ -132,8 +132,10 @@ def check_config(config: Config) -> None:
     checks.config(config)
 
 
-def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
-    """λ-returns of a rollout `[T, N]` with V = maxₐ Q, and what they are for."""
+def make_batch(
+    network: Any, params: PyTree, rollout: Transition, config: Config, blocks: int = 1
+) -> Batch:
+    """λ-returns of a rollout `[T, N]` with V = maxₐ Q, all flattened by block to `[T * N]`."""
     value_of = lambda obs: action_values.max_value(network.apply(params, obs))
     next_value = returns.successor_values(value_of, rollout, rollout.extras.value)
     target = returns.lambda_returns(
@@ -144,7 +146,7 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
         config.discount,
         config.lambda_,
     )
-    return Batch(rollout.obs, rollout.action, target)
+    return in_blocks.flatten(Batch(rollout.obs, rollout.action, target), blocks)
 
 
 def loss(params: PyTree, network: Any, batch: Batch) -> tuple[jax.Array, Metrics]:

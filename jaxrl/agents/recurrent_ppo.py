@@ -113,7 +113,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
             params, opt_state = learning
             gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
             picked = pick(sequences, chosen, blocks)
-            (_, metrics), gradient = gradient_of(network, params, picked, now)
+            (_, metrics), gradient = gradient_of(network, params, picked, now, blocks)
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
             learning = policy_gradient.descend(
                 optimizer, gradient, params, opt_state, now.learning_rate
@@ -199,11 +199,10 @@ def pick(sequences: Sequences, chosen: jax.Array, blocks: int) -> Sequences:
 
 
 def loss(
-    network: Any, params: PyTree, sequences: Sequences, config: Config
+    network: Any, params: PyTree, sequences: Sequences, config: Config, blocks: int = 1
 ) -> tuple[jax.Array, Metrics]:
     """The loss of PPO, a mean over all steps, and its parts; see `policy_gradient.loss`."""
     steps, starts, memory = sequences
     seen = network.apply(params, steps.obs, memory, starts, method="sequence")
-    flat = lambda tree: jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), tree)
-    policy, value = flat(seen)
-    return policy_gradient.loss(policy, value, flat(steps), config)
+    (policy, value), flat_steps = in_blocks.flatten((seen, steps), blocks)
+    return policy_gradient.loss(policy, value, flat_steps, config)
