@@ -40,6 +40,7 @@ LAYERS = {
     "jaxrl.self_play": 4,
     "jaxrl.normalisation": 4,
     "jaxrl.agents": 4,
+    "jaxrl.sharding": 5,
 }
 FLOORS = {  # of `train`: host knows no program, programs know the host, commands know all
     "train": 0,
