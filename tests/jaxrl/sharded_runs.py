@@ -1,20 +1,14 @@
-"""Runs of every agent, sharded over forced host devices: `python -m tests.jaxrl.sharded_runs`.
+"""Runs of every agent, sharded over eight devices: `python -m tests.jaxrl.sharded_runs`.
 
-A process of its own, since the number of devices is chosen before JAX starts. Its arguments are
+A program of its own, since the number of devices is chosen before JAX starts. Its arguments are
 questions, `TASK:AGENT`; it prints their answers as JSON, `{question: answer}`.
 """
 
 import json
-import os
 import re
 import sys
 from collections.abc import Callable
 from typing import Any
-
-FLAG = "--xla_force_host_platform_device_count=8"
-if __name__ == "__main__":
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}"
-    os.environ["JAX_PLATFORMS"] = "cpu"
 
 import gymnax
 import jax
@@ -71,9 +65,8 @@ def make_agent(name: str, blocks: int, capacity: int) -> Any:
 
 def make_run(name: str, blocks: int = K, capacity: int = CAPACITY) -> loop.Loop:
     env, params = (toy.TargetAction(), ()) if name == "sac" else gymnax.make("CartPole-v1")
-    return loop.make_loop(
-        env, params, make_agent(name, blocks, capacity), loop.Config(N, T, blocks)
-    )
+    agent = make_agent(name, blocks, capacity)
+    return loop.make_loop(env, params, agent, loop.Config(N, T, blocks))
 
 
 class Sharded:
@@ -129,7 +122,7 @@ def largest_collectives(name: str) -> Any:
     made = Sharded(make_run(run, blocks), shape, 2)
     flat = jax.tree.leaves_with_path(made.state.agent)
     at_params = (x for path, x in flat if any(getattr(k, "name", "") == "params" for k in path))
-    return collectives(made.chunk.as_text()), sum(x.nbytes for x in at_params)
+    return collectives(made.chunk.as_text() or ""), sum(x.nbytes for x in at_params)
 
 
 def numbers(tree: Any) -> list[np.ndarray]:
@@ -157,7 +150,7 @@ def memory(name: str) -> dict[str, dict[str, int]]:
     answer = {}
     for blocks, devices in ((1, 1), (K, 1), (K, 4)):
         made = Sharded(make_run(name, blocks, LARGE), (1, devices), 2)
-        found = made.chunk.memory_analysis()
+        found: Any = made.chunk.memory_analysis()
         ring = sum(x.nbytes for x in jax.tree.leaves(made.state.agent.replay.data)) // devices
         answer[f"{blocks} blocks on {devices}"] = {
             "aliased": found.alias_size_in_bytes,

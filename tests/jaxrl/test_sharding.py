@@ -15,6 +15,9 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from jaxrl import loop, sharding
+from jaxrl.agents import dqn
+from jaxrl.networks.dueling import QNetwork
+from jaxrl.networks.mlp import MLP
 from tests.jaxrl import sharded_runs
 from tests.jaxrl.sharded_runs import K, N, make_run
 
@@ -29,7 +32,9 @@ its own size, which makes that ten times as much in a few updates. Other draws d
 def answers(*questions: str) -> dict[str, Any]:
     """What `sharded_runs` answers in a process of its own."""
     command = [sys.executable, "-m", "tests.jaxrl.sharded_runs", *questions]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=900, env=os.environ)
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    run = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
@@ -117,10 +122,8 @@ def test_layout_splits_exactly_the_axes_of_environments(name):
     small = shapes(name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sharded_runs, "N", 2 * N)
-        patch.setattr(sharded_runs, "CAPACITY", 2 * sharded_runs.CAPACITY)
-        large = jax.eval_shape(
-            make_run(name, capacity=2 * sharded_runs.CAPACITY).init, jax.random.key(0)
-        )
+        twice = make_run(name, capacity=2 * sharded_runs.CAPACITY)  # so as many rows
+        large = jax.eval_shape(twice.init, jax.random.key(0))
     axes = jax.tree.map(
         lambda a, b: [x != y for x, y in zip(a.shape, b.shape, strict=True)], small, large
     )
@@ -158,20 +161,18 @@ def test_blocks_must_be_equal():
         loop.make_loop(env, params, agent, loop.Config(10, 2, 0))
 
 
-@pytest.mark.parametrize("name", ["dqn", "sac"])
-def test_each_block_must_be_an_equal_part_of_a_minibatch(name):
-    with pytest.raises(
-        ValueError, match="batch_size is 256, blocks is 3|num_envs is 16, blocks is 3"
-    ):
-        sharded_runs.make_agent(name, 3, N)
+def test_each_block_must_be_an_equal_part_of_a_minibatch():
+    with pytest.raises(ValueError, match="num_envs is 16, blocks is 3, expected blocks to divide"):
+        sharded_runs.make_agent("sac", 3, N)
+    config = dqn.Config(batch_size=12)
+    with pytest.raises(ValueError, match="batch_size is 12, blocks is 8, expected blocks to"):
+        dqn.make(QNetwork(MLP((4,)), 2), config, num_envs=N, blocks=K)
 
 
 def test_blocks_are_learned_from_without_a_mesh():
     """And not as one: the draws differ, the environments do not."""
-    one, eight = (
-        jax.jit(run.update)(run.init(jax.random.key(0)))[0]
-        for run in (make_run("ppo", 1), make_run("ppo", K))
-    )
+    runs = (make_run("ppo", blocks) for blocks in (1, K))
+    one, eight = (jax.jit(run.update)(run.init(jax.random.key(0)))[0] for run in runs)
     np.testing.assert_array_equal(one.obs, eight.obs)
     differs = jax.tree.map(lambda a, b: jnp.any(a != b), one.agent.params, eight.agent.params)
     assert any(jax.tree.leaves(differs))
