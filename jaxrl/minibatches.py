@@ -57,15 +57,14 @@ def check(size: int, num_minibatches: int, group: int, blocks: int) -> None:
     """Raises ValueError unless a batch of `size` can be split as `epochs` says."""
     within = f" of each of {blocks} blocks" if blocks > 1 else ""
     knobs = "num_envs, num_steps or blocks" if blocks > 1 else "num_envs or num_steps"
-    size //= blocks
-    if size % num_minibatches:
+    if size % (blocks * num_minibatches):
         raise ValueError(
-            f"a rollout of {size} transitions{within} cannot be split into {num_minibatches} equal "
-            f"minibatches; change minibatches, {knobs}"
+            f"a rollout of {size // blocks} transitions{within} cannot be split into "
+            f"{num_minibatches} equal minibatches; change minibatches, {knobs}"
         )
-    size //= num_minibatches
-    if size % group:
+    each = size // blocks // num_minibatches
+    if each % group:
         raise ValueError(
-            f"a minibatch of {size} transitions{within} cannot be made of groups of {group}; "
+            f"a minibatch of {each} transitions{within} cannot be made of groups of {group}; "
             f"change shuffle_group, minibatches, {knobs}"
         )
