@@ -9,6 +9,7 @@ blocks that lie on different devices exchange nothing.
 K is part of an experiment, as a seed is: on any number of devices, blocks draw the same numbers.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -76,6 +77,18 @@ def deal(drawn: PyTree, parts: int, blocks: int) -> PyTree:
         ),
         drawn,
     )
+
+
+def join(several: Sequence[PyTree], blocks: int) -> PyTree:
+    """Trees of leaves `[Bᵢ, ...]` by block as one, `[Σ Bᵢ, ...]` by block, in order in each."""
+    if blocks == 1:
+        return jax.tree.map(lambda *x: jnp.concatenate(x), *several)
+
+    def one(*x: jax.Array) -> jax.Array:
+        whole = jnp.concatenate([split(y, 0, blocks) for y in x], axis=1)  # [K, Σ bᵢ, ...]
+        return whole.reshape(-1, *whole.shape[2:])
+
+    return jax.tree.map(one, *several)
 
 
 def uniform(key: jax.Array, batch: int, times: jax.Array, num_envs: int, blocks: int):

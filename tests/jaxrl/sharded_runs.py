@@ -17,9 +17,10 @@ import numpy as np
 from jax.sharding import AxisType
 
 from jaxrl import loop, normalisation, sharding
-from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
+from jaxrl.agents import allo, dqn, ppo, pqn, recurrent_ppo, sac
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.dueling import QNetwork
+from jaxrl.networks.encoder import Encoder
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.networks.recurrent import RecurrentActorCritic
 from tests.jaxrl import toy_environments as toy
@@ -28,6 +29,16 @@ N, T, K = 16, 16, 8
 BATCH, CAPACITY, LARGE = 256, 1024, 2**17
 REPLAY: dict[str, Any] = {"batch_size": BATCH, "warmup": N, "updates_per_rollout": 2}
 PRIORITISED = {"prioritised": True, "n_step": 2}
+ALLO: dict[str, Any] = {
+    "num_features": 2,
+    "spare_features": 1,
+    "expectation": "sampled",
+    "capacity": 1024,
+    "optimizer": "adam",
+    "schedule": "constant",
+    "steps_per_update": 4,
+    "turn_every": 2,
+}
 RAINBOW = {"categorical": True, "value_low": 0.0, "value_high": 20.0, **PRIORITISED}
 
 
@@ -38,6 +49,9 @@ def make_agent(name: str, blocks: int, capacity: int) -> Any:
         actor, critic = GaussianActor(torso, 1, -1.0, 1.0), QFunctions(torso)
         config = sac.Config(**REPLAY, capacity=capacity)
         return sac.make(actor, critic, config, num_envs=N, blocks=blocks)
+    if name == "allo":
+        config = allo.Config(**ALLO, batch_size=BATCH, turn_pairs=BATCH, blocks=blocks)
+        return allo.make(Encoder(torso, 3), config, 2, num_envs=N, num_steps=T)
     if name == "recurrent_ppo":
         config = recurrent_ppo.Config(epochs=1, minibatches=2)
         return recurrent_ppo.make(

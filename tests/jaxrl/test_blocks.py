@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from jaxrl import blocks, minibatches, n_step_replay, prioritised, replay
+from jaxrl.spectral import pair_replay
 from jaxrl.types import Transition
 
 K, N, R = 3, 12, 7
@@ -144,6 +145,29 @@ def test_windows_end_with_their_episode_in_every_block():
     for column in range(200 * K):
         at = int(np.argmax(end[:, column])) if end[:, column].any() else 2
         np.testing.assert_array_equal(window.mask[:, column], np.arange(3) <= at)
+
+
+def test_pairs_are_of_one_walk_of_their_block():
+    ring = pair_replay.init(jnp.zeros((), jnp.int32), R * N, N, R)
+    name = jnp.arange(R * N).reshape(R, N)
+    ring = pair_replay.add(ring, name, name, jnp.zeros((R, N), bool))
+    draw = jax.jit(lambda key: pair_replay.sample_pairs(ring, key, 2_000 * K, 0.9, K))
+    (first, env), (last, same) = (np.divmod(x, N) for x in draw(jax.random.key(0)))
+    np.testing.assert_array_equal(env, same)
+    np.testing.assert_array_equal(env // EACH, np.arange(2_000 * K) // 2_000)
+    assert np.all(last >= first)  # here a transition leads from its name to itself
+    assert stats.chisquare(np.bincount(first * N + env, minlength=R * N)).pvalue > 1e-3
+    states = pair_replay.sample_states(ring, jax.random.key(1), 2_000 * K, K)
+    np.testing.assert_array_equal(states % N // EACH, np.arange(2_000 * K) // 2_000)
+
+
+def test_batches_are_joined_and_dealt_in_each_block():
+    one, two = np.arange(2 * K), 100 + np.arange(3 * K)
+    found = np.asarray(blocks.join((jnp.asarray(one), jnp.asarray(two)), K))
+    expected = [[*one[2 * k : 2 * k + 2], *two[3 * k : 3 * k + 3]] for k in range(K)]
+    np.testing.assert_array_equal(found, np.reshape(expected, -1))
+    dealt = blocks.deal(jnp.asarray(found), 5, K)
+    np.testing.assert_array_equal(dealt, np.transpose(expected))
 
 
 def slow_draw(mass: np.ndarray, valid: np.ndarray, share: np.ndarray) -> list[tuple]:

@@ -23,10 +23,11 @@ from tests.jaxrl.sharded_runs import K, N, make_run
 
 QUICK = ("ppo", "dqn_prioritised")
 OTHERS = ("ppo_grouped", "ppo_normalised", "recurrent_ppo", "pqn", "dqn", "dqn_n_step")
-OTHERS += ("dqn_rainbow", "sac", "ppo_members", "dqn_prioritised_members")
-ROUNDING = 1e-5
-"""A sum over devices is rounded in another order: a relative 1e-7, and Adam divides a gradient by
-its own size, which makes that ten times as much in a few updates. Other draws differ by 1."""
+OTHERS += ("dqn_rainbow", "sac", "allo", "ppo_members", "dqn_prioritised_members")
+ROUNDING = 1e-4
+"""A sum over devices is rounded in another order: a relative 1e-7, which dividing a gradient by its
+own size (Adam) and turning features to the eigenvectors of their span (ALLO) make up to a hundred
+times as much in a few updates. Other draws would differ by 0.01 and more."""
 
 
 def answers(*questions: str) -> dict[str, Any]:
