@@ -6,6 +6,7 @@ switches of the network, which is given a key for "noise" while learning and exp
 step bootstraps from its true successor. Targets and losses: `jaxrl.q_losses`.
 """
 
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -124,8 +125,7 @@ def make(
       num_envs: N of the rollouts to come; the replay has a column for each.
       blocks: K of the loop: each is an equal part of every minibatch (`jaxrl.blocks`).
 
-    Raises ValueError for out-of-range hyperparameters and, in `init`, for a network with the wrong
-    output.
+    Raises ValueError for hyperparameters out of range and, in `init`, for a network's wrong output.
     """
     check_config(config)
     in_blocks.check_draws(num_envs, config.batch_size, blocks)
@@ -155,9 +155,7 @@ def make(
             return jnp.argmax(q).astype(jnp.int32), memory, ()
         return action_values.epsilon_greedy(key, q, state.epsilon), memory, ()
 
-    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        return remember_and_learn(network, config, blocks, state, rollout, key)
-
+    update = partial(remember_and_learn, network, config, blocks)
     return Agent(init, lambda: (), act, update)
 
 

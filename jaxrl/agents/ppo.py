@@ -122,16 +122,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
             return gradient_step(network, optimizer, learning, picked, now)
 
         start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics())
-        learned, metrics = minibatches.epochs(
-            minibatch,
-            start,
-            batch,
-            key,
-            config.epochs,
-            config.minibatches,
-            config.shuffle_group,
-            blocks,
-        )
+        sizes = (config.epochs, config.minibatches, config.shuffle_group, blocks)
+        learned, metrics = minibatches.epochs(minibatch, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "stopped": learned.stopped.astype(jnp.float32),
             "learning_rate": jnp.asarray(now.learning_rate, jnp.float32),

@@ -108,16 +108,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
             return (params, opt_state), metrics
 
         start = (state.params, state.opt_state)
-        (params, opt_state), metrics = minibatches.epochs(
-            gradient_step,
-            start,
-            batch,
-            key,
-            config.epochs,
-            config.minibatches,
-            config.shuffle_group,
-            blocks,
-        )
+        sizes = (config.epochs, config.minibatches, config.shuffle_group, blocks)
+        (params, opt_state), metrics = minibatches.epochs(gradient_step, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "epsilon": epsilon_at(state.updates, config),
             "learning_rate": jnp.asarray(learning_rate, jnp.float32),

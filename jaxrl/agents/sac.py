@@ -7,6 +7,7 @@ Log-probabilities are those of raw samples, which are exact close to the bounds.
 bootstraps from its true successor.
 """
 
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import chex
@@ -150,9 +151,7 @@ def make(
             raw = jnp.where(is_warm(state.replay, config), sampled, uniform)
         return policy.squash(raw), memory, in_unit_box(policy).squash(raw)
 
-    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        return remember_and_learn(networks, config, blocks, state, rollout, key)
-
+    update = partial(remember_and_learn, networks, config, blocks)
     return Agent(init, lambda: (), act, update)
 
 
