@@ -5,7 +5,9 @@ questions, `TASK:AGENT`; it prints their answers as JSON, `{question: answer}`.
 """
 
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +25,7 @@ from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.encoder import Encoder
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.networks.recurrent import RecurrentActorCritic
+from jaxrl.types import below_params
 from tests.jaxrl import toy_environments as toy
 
 N, T, K = 16, 16, 8
@@ -86,7 +89,7 @@ def make_run(name: str, blocks: int = K, capacity: int = CAPACITY) -> loop.Loop:
 class Sharded:
     """The initial state and the compiled chunk of a run on some of the devices."""
 
-    def __init__(self, run: loop.Loop, shape: tuple[int, int], updates: int):
+    def __init__(self, run: Any, shape: tuple[int, int], updates: int):
         members, devices = shape[0] > 1, shape[0] * shape[1]
         mesh = jax.make_mesh(
             shape,
@@ -134,9 +137,13 @@ def largest_collectives(name: str) -> Any:
     else:
         run, shape, blocks = name, (1, 4), K
     made = Sharded(make_run(run, blocks), shape, 2)
-    flat = jax.tree.leaves_with_path(made.state.agent)
-    at_params = (x for path, x in flat if any(getattr(k, "name", "") == "params" for k in path))
-    return collectives(made.chunk.as_text() or ""), sum(x.nbytes for x in at_params)
+    return collectives(made.chunk.as_text() or ""), params_bytes(made.state.agent)
+
+
+def params_bytes(agent: Any) -> int:
+    """Bytes of all that is below fields named `params`."""
+    flat = jax.tree.leaves_with_path(agent)
+    return sum(x.nbytes for path, x in flat if below_params(path))
 
 
 def numbers(tree: Any) -> list[np.ndarray]:
@@ -180,6 +187,23 @@ TASKS: dict[str, Callable[[str], Any]] = {
     "long_differences": lambda name: differences(name, 50),
     "memory": memory,
 }
+
+
+def answers(*questions: str, module: str = "tests.jaxrl.sharded_runs") -> dict[str, Any]:
+    """What a module answers in a process of its own, with eight devices."""
+    command = [sys.executable, "-m", module, *questions]
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    run = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def assert_only_sums(collectives: dict[str, int], params: int) -> None:
+    """Nothing but all-reduces, none larger than a gradient and a few metrics."""
+    assert set(collectives) == {"all-reduce"}
+    assert collectives["all-reduce"] <= params + 64
+
 
 if __name__ == "__main__":
     ask = lambda task, name: TASKS[task](name)

@@ -1,9 +1,5 @@
 """Runs on eight forced host devices: what they exchange, their numbers, their memory; layouts."""
 
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import gymnax
@@ -19,7 +15,7 @@ from jaxrl.agents import dqn
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP
 from tests.jaxrl import sharded_runs
-from tests.jaxrl.sharded_runs import K, N, make_run
+from tests.jaxrl.sharded_runs import K, N, answers, assert_only_sums, make_run
 
 QUICK = ("ppo", "dqn_prioritised")
 OTHERS = ("ppo_grouped", "ppo_normalised", "recurrent_ppo", "pqn", "dqn", "dqn_n_step")
@@ -30,26 +26,10 @@ own size (Adam) and turning features to the eigenvectors of their span (ALLO) ma
 times as much in a few updates. Other draws would differ by 0.01 and more."""
 
 
-def answers(*questions: str) -> dict[str, Any]:
-    """What `sharded_runs` answers in a process of its own."""
-    command = [sys.executable, "-m", "tests.jaxrl.sharded_runs", *questions]
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
-    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    run = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
-
-
 @pytest.fixture(scope="module")
 def quick() -> dict[str, Any]:
     asked = [f"collectives:{name}" for name in (*QUICK, "ppo_one_block", "dqn_one_block")]
     return answers(*asked, "differences:dqn", "memory:dqn")
-
-
-def assert_only_sums(collectives: dict[str, int], params: int) -> None:
-    """Nothing but all-reduces, none larger than a gradient and a few metrics."""
-    assert set(collectives) == {"all-reduce"}
-    assert collectives["all-reduce"] <= params + 64
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.bench import flags
+from tests.jaxrl.sharded_runs import answers, assert_only_sums
 from train.host.config import with_field
 from train.host.program import find
 
@@ -25,3 +26,22 @@ def test_blocks_change_what_is_learned_from_and_must_be_equal(name, preset):
     unequal = with_field(config, "loop.blocks", config.loop.num_envs - 1)
     with pytest.raises(ValueError, match="expected blocks to divide num_envs: change one of them"):
         program.training(unequal)
+
+
+SHARDED = [  # noise, opponents of a pool, graphs, images, memories, a replay of images
+    "snake:rainbow",
+    "two_snake:curriculum",
+    "durotaxis:linear:agent.minibatches=4",
+    "durotaxis:hybrid:agent.minibatches=4",
+    "gymnax:ppo_minatar:agent.shuffle_group=4",
+    "gymnax:recurrent:agent.minibatches=2",
+    "gymnax:dqn_minatar",
+    "gymnax:sac",
+]
+
+
+@pytest.mark.slow
+def test_devices_exchange_sums_alone_in_real_programs():
+    found = answers(*SHARDED, module="tests.train.sharded_programs")
+    for collectives, params in found.values():
+        assert_only_sums(collectives, params)
