@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxrl import acting, checks
+from jaxrl import blocks as in_blocks
 from jaxrl.acting import EpisodeTotals, World
 from jaxrl.checks import Count
 from jaxrl.types import Agent, Environment, PyTree
@@ -21,6 +22,10 @@ class Config:
     """Environments stepped side by side (N)."""
     num_steps: Count = struct.field(pytree_node=False, default=64)
     """Steps of each environment between two updates (T)."""
+    blocks: Count = struct.field(pytree_node=False, default=1)
+    """Equal groups of environments (K) which minibatches and replay draws are taken within, each an
+    equal part of them; must divide `num_envs`. It changes what is drawn, like a seed, so choose it
+    for as many devices as a run may ever have, or a multiple: they share the blocks."""
 
     @property
     def steps_per_update(self) -> int:
@@ -90,14 +95,21 @@ def make_loop(
     """Joins an environment and an agent. Jit `update`, `vmap` both over keys for many seeds.
 
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
-    Raises ValueError for a rollout without steps.
+    An agent that draws is made for the same number of blocks. Raises ValueError for a rollout
+    without steps, and for blocks that are not equal.
     """
-    checks.config(config)
+    check_config(config)
     course_of = curriculum or unchanging(env_params)
     return Loop(
         init=lambda key: _init(env, agent, config, course_of, key),
         update=lambda state: _update(env, agent, config, course_of, state),
     )
+
+
+def check_config(config: Config) -> None:
+    """Raises ValueError for sizes out of range, and for blocks that are not equal."""
+    checks.config(config)
+    in_blocks.check(config.num_envs, config.blocks)
 
 
 def _init(

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 
+from jaxrl import blocks as in_blocks
 from jaxrl.types import PyTree
 
 
@@ -16,6 +17,7 @@ def epochs(
     num_epochs: int,
     num_minibatches: int,
     group: int = 1,
+    blocks: int = 1,
 ) -> tuple[Any, PyTree]:
     """Carries `start` through `step(carry, minibatch) -> (carry, metrics)`.
 
@@ -26,32 +28,43 @@ def epochs(
     of neighbouring environments, which are independent of each other. Minibatches are as varied as
     before, but the permutation, which sorts, is so many times shorter, and rows are copied in runs.
 
-    Raises ValueError, when traced, if M does not divide B, or `group` a minibatch.
+    With `blocks` above 1, B is by block (`jaxrl.blocks`), as `blocks.flatten` makes it. Each block
+    is shuffled by itself, and is an equal part of every minibatch, which is by block, too.
+
+    Raises ValueError, when traced, if M does not divide B, or `group` a minibatch; of blocks, B / K
+    and a minibatch's part of a block.
     """
     size = jax.tree.leaves(batch)[0].shape[0]
-    if size % num_minibatches:
-        raise ValueError(
-            f"a rollout of {size} transitions cannot be split into {num_minibatches} equal "
-            "minibatches; change minibatches, num_envs or num_steps"
-        )
-
-    if size // num_minibatches % group:
-        raise ValueError(
-            f"a minibatch of {size // num_minibatches} transitions cannot be made of groups of "
-            f"{group}; change shuffle_group, minibatches, num_envs or num_steps"
-        )
+    check(size, num_minibatches, group, blocks)
     groups = jax.tree.map(lambda x: x.reshape(-1, group, *x.shape[1:]), batch)
 
     def epoch(carry, _):
         learning, key = carry
         key, shuffle_key = jax.random.split(key)
-        shuffled = jax.random.permutation(shuffle_key, size // group).reshape(num_minibatches, -1)
+        shuffled = in_blocks.permutations(shuffle_key, size // group, num_minibatches, blocks)
         learning, metrics = jax.lax.scan(minibatch, learning, shuffled)
         return (learning, key), metrics
 
     def minibatch(learning, indices):
-        picked = jax.tree.map(lambda x: x[indices].reshape(-1, *x.shape[2:]), groups)
-        return step(learning, picked)
+        take = lambda x: in_blocks.take(x, (indices,), 0, blocks).reshape(-1, *x.shape[2:])
+        return step(learning, jax.tree.map(take, groups))
 
     (end, _), metrics = jax.lax.scan(epoch, (start, key), length=num_epochs)
     return end, metrics
+
+
+def check(size: int, num_minibatches: int, group: int, blocks: int) -> None:
+    """Raises ValueError unless a batch of `size` can be split as `epochs` says."""
+    within = f" of each of {blocks} blocks" if blocks > 1 else ""
+    knobs = "num_envs, num_steps or blocks" if blocks > 1 else "num_envs or num_steps"
+    if size % (blocks * num_minibatches):
+        raise ValueError(
+            f"a rollout of {size // blocks} transitions{within} cannot be split into "
+            f"{num_minibatches} equal minibatches; change minibatches, {knobs}"
+        )
+    each = size // blocks // num_minibatches
+    if each % group:
+        raise ValueError(
+            f"a minibatch of {each} transitions{within} cannot be made of groups of {group}; "
+            f"change shuffle_group, minibatches, {knobs}"
+        )

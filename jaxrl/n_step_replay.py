@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxrl import blocks as in_blocks
 from jaxrl import replay, returns
 from jaxrl.types import PyTree, Transition
 
@@ -33,12 +34,17 @@ def sample(
     batch_size: int,
     n_step: int,
     discount: float | jax.Array,
+    blocks: int = 1,
 ) -> Batch:
-    """M = `num_batches` uniform minibatches, `[M, B, ...]`, in one gather. Consumes `key`."""
+    """M = `num_batches` uniform minibatches, `[M, B, ...]`, in one gather. Consumes `key`.
+
+    Of K blocks each is drawn B / K of a minibatch; B is then by block (`jaxrl.blocks`).
+    """
     # Windows may cross the end of an episode: n-step returns ignore what follows it.
-    indices = replay.draw(ring, key, num_batches * batch_size, n_step, cross_episodes=True)
-    batch = gather(ring, indices.row[0], indices.env, n_step, discount)
-    return jax.tree.map(lambda x: x.reshape(num_batches, batch_size, *x.shape[1:]), batch)
+    size = num_batches * batch_size
+    indices = replay.draw(ring, key, size, n_step, cross_episodes=True, blocks=blocks)
+    batch = gather(ring, indices.row[0], indices.env, n_step, discount, blocks)
+    return in_blocks.deal(batch, num_batches, blocks)
 
 
 def gather(
@@ -47,15 +53,16 @@ def gather(
     env: jax.Array,
     n_step: int,
     discount: float | jax.Array,
+    blocks: int = 1,
 ) -> Batch:
     """The transitions that start at `row [B]`, `env [B]` and last n steps: `[B, ...]`."""
     data = ring.data
     rows = (row[None] + jnp.arange(n_step)[:, None]) % replay.ring_shape(ring)[0]  # [n, B]
     reward, terminated, truncated = replay.take(
-        (data.reward, data.terminated, data.truncated), rows, env
+        (data.reward, data.terminated, data.truncated), rows, env, blocks
     )
     steps = returns.n_step(reward, terminated, truncated, discount)
-    obs, action = replay.take((data.obs, data.action), row, env)
+    obs, action = replay.take((data.obs, data.action), row, env, blocks)
     last_row = jnp.take_along_axis(rows, steps.last[None], axis=0)[0]
-    next_obs = replay.take(data.next_obs, last_row, env)
+    next_obs = replay.take(data.next_obs, last_row, env, blocks)
     return Batch(obs, action, steps.return_, steps.discount, next_obs)

@@ -4,6 +4,9 @@ A step is drawn in proportion to its mass pᵅ, where p is its priority: the siz
 when it was last learned from. The masses are kept beside the ring, `[capacity, N]`, and are drawn
 from in two stages: a row, then an environment within it. Sums are recomputed at every draw, not
 updated, so that rounding errors do not accumulate in float32.
+
+Of K blocks (`jaxrl.blocks`) each has sums of its own, in which B / K of every B steps are drawn. A
+step of block k then has the probability mass / (K Sₖ), where Sₖ is the sum of its block.
 """
 
 from typing import NamedTuple
@@ -11,6 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxrl import blocks as in_blocks
 from jaxrl.replay import Replay
 
 SMALLEST = 1e-6
@@ -41,7 +45,7 @@ def add(priorities: Priorities, ring: Replay, length: int) -> Priorities:
 
 
 def draw(
-    priorities: Priorities, ring: Replay, share: jax.Array, length: int = 1
+    priorities: Priorities, ring: Replay, share: jax.Array, length: int = 1, blocks: int = 1
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Starts of B windows of `length` steps, each in proportion to its mass.
 
@@ -53,27 +57,37 @@ def draw(
       ring: tells which rows are valid.
       share: `[B, 2]` in [0, 1), from `shares`: which row, and which environment within it.
       length: steps of a window.
+      blocks: K; B is by block.
 
     Returns:
       `(row [B], env [B], mass [B])`, indices into the ring, int32, and the masses there.
     """
+    of_row = row_masses(priorities, ring, length, blocks)
+    row = _pick_in_blocks(of_row, share[:, 0])
+    within = in_blocks.take(priorities.mass, (row, None), 1, blocks)  # [B, N / K]
+    env = pick(within, share[:, 1])
+    mass = jnp.take_along_axis(within, env[:, None], axis=1)[:, 0]
+    return row, env + in_blocks.first_of(len(env), priorities.mass.shape[1], blocks), mass
+
+
+def row_masses(priorities: Priorities, ring: Replay, length: int = 1, blocks: int = 1) -> jax.Array:
+    """`[K, capacity]` masses of the rows of each block; 0 where no window of `length` may begin."""
     capacity = priorities.mass.shape[0]
     age = (jnp.arange(capacity) - ring.head + ring.size) % capacity  # rows after the oldest one
-    of_row = jnp.where(age + length <= ring.size, jnp.sum(priorities.mass, axis=1), 0.0)
-    row = pick(of_row[None], share[:, 0])
-    within = priorities.mass[row]  # [B, N]
-    env = pick(within, share[:, 1])
-    return row, env, jnp.take_along_axis(within, env[:, None], axis=1)[:, 0]
+    of_row = jnp.sum(in_blocks.split(priorities.mass, 1, blocks), axis=2).T
+    return jnp.where((age + length <= ring.size)[None], of_row, 0.0)
 
 
-def shares(key: jax.Array, updates: int, batch: int) -> jax.Array:
+def shares(key: jax.Array, updates: int, batch: int, blocks: int = 1) -> jax.Array:
     """Random numbers for `updates` draws of `batch` starts, `[M, B, 2]`. Consumes `key`.
 
-    The first of each pair is stratified: one from each of B equal parts of [0, 1) (appendix B.2.1).
+    The first of each pair is stratified: one from each of B equal parts of [0, 1) (appendix
+    B.2.1); of K blocks, each has one from each of B / K parts.
     """
     uniform = jax.random.uniform(key, (updates, batch, 2))
-    part = jnp.arange(batch)[None]
-    return uniform.at[..., 0].set((part + uniform[..., 0]) / batch)
+    each = batch // blocks
+    part = jnp.arange(batch)[None] % each
+    return uniform.at[..., 0].set((part + uniform[..., 0]) / each)
 
 
 def pick(mass: jax.Array, share: jax.Array) -> jax.Array:
@@ -89,11 +103,24 @@ def pick(mass: jax.Array, share: jax.Array) -> jax.Array:
     return jnp.min(jnp.where(reached > goal, index, mass.shape[1] - 1), axis=1)
 
 
-def importance_weights(mass: jax.Array, exponent: float | jax.Array) -> jax.Array:
+def _pick_in_blocks(mass: jax.Array, share: jax.Array) -> jax.Array:
+    """`pick` in each row of `mass [K, capacity]`, for `share [B]` by block: `[B]`."""
+    if len(mass) == 1:
+        return pick(mass, share)
+    return jax.vmap(pick)(mass[:, None], share.reshape(len(mass), -1)).reshape(-1)
+
+
+def importance_weights(
+    mass: jax.Array, exponent: float | jax.Array, sums: jax.Array | None = None
+) -> jax.Array:
     """(N P)^-β of steps drawn with `mass [B]`, over the largest of the batch (section 3.4): `[B]`.
 
-    N and the sum of all masses cancel.
+    P is a step's probability: its mass over the sum of all, which cancels, as N does. Of blocks it
+    is the mass over K times the sum of its block, where only K cancels; `sums [K]` are those sums.
     """
+    if sums is not None and len(sums) > 1:
+        mean = jnp.maximum(jnp.mean(sums), jnp.finfo(sums.dtype).tiny)
+        mass = mass / jnp.repeat(sums / mean, len(mass) // len(sums))
     positive = jnp.maximum(mass, jnp.finfo(mass.dtype).tiny)
     return (jnp.min(positive, initial=jnp.inf) / positive) ** exponent
 
@@ -103,13 +130,15 @@ def mass_of(error: jax.Array, exponent: float | jax.Array) -> jax.Array:
     return (error + SMALLEST) ** exponent
 
 
-def update(priorities: Priorities, row: jax.Array, env: jax.Array, mass: jax.Array) -> Priorities:
+def update(
+    priorities: Priorities, row: jax.Array, env: jax.Array, mass: jax.Array, blocks: int = 1
+) -> Priorities:
     """The steps at `row [B]`, `env [B]` get `mass [B]`; a mass that is not finite changes nothing.
 
-    One NaN would make every later draw and every new step's mass NaN.
+    One NaN would make every later draw and every new step's mass NaN. Of K blocks, B is by block.
     """
     known = jnp.isfinite(mass)
-    mass = jnp.where(known, mass, priorities.mass[row, env])
-    changed = priorities.mass.at[row, env].set(mass, mode="promise_in_bounds")
+    mass = jnp.where(known, mass, in_blocks.take(priorities.mass, (row, env), 1, blocks))
+    changed = in_blocks.put(priorities.mass, (row, env), mass, 1, blocks)
     largest = jnp.max(mass, where=known, initial=0.0)
     return Priorities(changed, jnp.maximum(priorities.largest, largest))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxrl import blocks as in_blocks
 from jaxrl.types import PyTree
 
 
@@ -82,18 +83,28 @@ def add(replay: Replay, rollout: PyTree) -> Replay:
 
 
 def sample(
-    replay: Replay, key: jax.Array, batch: int, length: int = 1, cross_episodes: bool = False
+    replay: Replay,
+    key: jax.Array,
+    batch: int,
+    length: int = 1,
+    cross_episodes: bool = False,
+    blocks: int = 1,
 ) -> Window:
     """`batch` windows of `length` steps, uniform over the starts `draw` allows. Consumes `key`.
 
     For the minibatches of many updates, sample them all with one call and reshape.
     """
-    indices = draw(replay, key, batch, length, cross_episodes)
-    return Window(take(replay.data, indices.row, indices.env), indices.mask)
+    indices = draw(replay, key, batch, length, cross_episodes, blocks)
+    return Window(take(replay.data, indices.row, indices.env, blocks), indices.mask)
 
 
 def draw(
-    replay: Replay, key: jax.Array, batch: int, length: int = 1, cross_episodes: bool = False
+    replay: Replay,
+    key: jax.Array,
+    batch: int,
+    length: int = 1,
+    cross_episodes: bool = False,
+    blocks: int = 1,
 ) -> Indices:
     """The indices of `batch` windows `[L, B]`, independent and uniform over all valid starts.
 
@@ -101,6 +112,9 @@ def draw(
     newest experience to the oldest. A window that reaches the end of its episode repeats that
     step, with mask False; with `cross_episodes` it continues into the next episode instead. With
     fewer than `length` rows written, windows start at the oldest row and repeat the newest.
+
+    Of K blocks each draws B / K windows from its own environments (`jaxrl.blocks`), which is
+    uniform over all valid starts, too: blocks are equal, and rows are written to all of them.
     """
     capacity, num_envs = ring_shape(replay)
     if not 1 <= length <= capacity:
@@ -109,35 +123,34 @@ def draw(
             f"ask for 1 to {capacity} steps or make the replay larger"
         )
     starts = jnp.maximum(replay.size - length + 1, 1)
-    start = jax.random.randint(key, (batch,), 0, starts * num_envs)  # [B]
-    age, env = jnp.divmod(start, num_envs)  # age: rows after the oldest
+    # age: rows after the oldest
+    age, env = in_blocks.uniform(key, batch, starts, num_envs, blocks)  # [B]
     offset = jnp.arange(length)[:, None]  # [L, 1]
     last = jnp.broadcast_to(jnp.minimum(length, replay.size) - 1, (1, batch))
     if length > 1 and not cross_episodes:
-        last = jnp.minimum(last, first_end(replay, row_of(replay, age[None] + offset), env))
+        last = jnp.minimum(last, first_end(replay, row_of(replay, age[None] + offset), env, blocks))
     row = row_of(replay, age[None] + jnp.clip(offset, 0, jnp.maximum(last, 0)))
     return Indices(row, env, offset <= last)
 
 
-def first_end(replay: Replay, row: jax.Array, env: jax.Array) -> jax.Array:
+def first_end(replay: Replay, row: jax.Array, env: jax.Array, blocks: int = 1) -> jax.Array:
     """`[1, B]` the first step of the windows `row [L, B]` that ends an episode, else L - 1."""
-    terminated, truncated = take((replay.data.terminated, replay.data.truncated), row, env)
+    endings = (replay.data.terminated, replay.data.truncated)
+    terminated, truncated = take(endings, row, env, blocks)
     steps_before = jnp.cumprod(
         ~jnp.logical_or(terminated, truncated), axis=0
     )  # 1 up to the first end
     return jnp.minimum(jnp.sum(steps_before, axis=0, keepdims=True), row.shape[0] - 1)
 
 
-def take(data: PyTree, row: jax.Array, env: jax.Array) -> PyTree:
+def take(data: PyTree, row: jax.Array, env: jax.Array, blocks: int = 1) -> PyTree:
     """The steps at `row [..., B]` of environments `env [B]`: leaves `[..., B, ...]`.
 
     Takes the replay's `data` or any part of it, so that a learner may fetch the observations of
-    some steps of a window and the rewards of all.
+    some steps of a window and the rewards of all. With `blocks` above 1, B is by block.
     """
     env = jnp.broadcast_to(env, row.shape)
-    return jax.tree.map(
-        lambda x: x.at[row, env].get(mode="promise_in_bounds", wrap_negative_indices=False), data
-    )
+    return jax.tree.map(lambda x: in_blocks.take(x, (row, env), 1, blocks), data)
 
 
 def row_of(replay: Replay, age: jax.Array) -> jax.Array:

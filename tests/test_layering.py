@@ -13,6 +13,7 @@ PACKAGES = ("jaxrl", "envs", "train")
 LAYERS = {
     "jaxrl": 0,
     "jaxrl.types": 0,
+    "jaxrl.blocks": 0,
     "jaxrl.linalg": 0,
     "jaxrl.checks": 0,
     "jaxrl.due": 1,
@@ -41,6 +42,7 @@ LAYERS = {
     "jaxrl.self_play": 4,
     "jaxrl.normalisation": 4,
     "jaxrl.agents": 4,
+    "jaxrl.sharding": 5,
 }
 FLOORS = {  # of `train`: host knows no program, programs know the host, commands know all
     "train": 0,

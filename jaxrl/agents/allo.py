@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxrl import blocks as in_blocks
 from jaxrl.networks import encoder
 from jaxrl.spectral import objectives, pair_replay, pairs
 from jaxrl.spectral.allo_config import Config, check_config, make_optimizer, outputs, step_size
@@ -76,6 +77,8 @@ def make(
     check_config(config, num_states)
     if inputs is None and config.expectation == "exact":
         raise ValueError("an exact expectation needs numbered states: choose expectation sampled")
+    if config.expectation == "sampled":
+        in_blocks.check(num_envs, config.blocks)
 
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs if inputs is None else inputs[0])
@@ -174,12 +177,12 @@ def measure(network: Any, config: Config, state: State, params: PyTree, key: jax
         features = network.apply(params, state.inputs)  # [S, d]
         return objectives.exact_moments(features, state.law.graph, state.law.weight, ordered)
     pair_key, other_key = jax.random.split(key)
-    first, second = pair_replay.sample_pairs(
-        state.walk, pair_key, config.batch_size, config.discount
-    )
-    others = pair_replay.sample_states(state.walk, other_key, 2 * config.batch_size)
-    together = jax.tree.map(lambda *x: jnp.concatenate(x), first, second, others)
-    u, u_next, u_a, u_b = jnp.split(encoder.encode(network, params, state.inputs, together), 4)
+    size, blocks = config.batch_size, config.blocks
+    first, second = pair_replay.sample_pairs(state.walk, pair_key, size, config.discount, blocks)
+    others = pair_replay.sample_states(state.walk, other_key, 2 * size, blocks)
+    together = in_blocks.join((first, second, others), blocks)
+    features = encoder.encode(network, params, state.inputs, together)
+    u, u_next, u_a, u_b = in_blocks.deal(features, 4, blocks)
     return objectives.sampled_moments(u, u_next, u_a, u_b, ordered)
 
 
@@ -223,7 +226,7 @@ def rotated(
         rotation, values, error = objectives.exact_eigenpairs(u, *state.law)
     else:
         first, second = pair_replay.sample_pairs(
-            state.walk, key, config.turn_pairs, config.discount
+            state.walk, key, config.turn_pairs, config.discount, config.blocks
         )
         u = encoder.encode(network, learner.params, state.inputs, first)
         u_next = encoder.encode(network, learner.params, state.inputs, second)

@@ -6,6 +6,7 @@ switches of the network, which is given a key for "noise" while learning and exp
 step bootstraps from its true successor. Targets and losses: `jaxrl.q_losses`.
 """
 
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ import optax
 from flax import struct
 
 from jaxrl import action_values, checks, n_step_replay, prioritised, q_losses, replay, schedules
+from jaxrl import blocks as in_blocks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share, Span
 from jaxrl.n_step_replay import Batch
 from jaxrl.types import Agent, Metrics, PyTree, Transition
@@ -110,7 +112,9 @@ MEASURED = ("loss", "q", "grad_norm")  # means over the gradient updates of one 
 NOISE = 2**31 - 1  # folded into a key for noise, so that other draws from that key stay independent
 
 
-def make(network: Any, config: Config, greedy: bool = False, num_envs: int = 1) -> Agent:
+def make(
+    network: Any, config: Config, greedy: bool = False, num_envs: int = 1, blocks: int = 1
+) -> Agent:
     """A DQN for experience that comes from `num_envs` environments side by side.
 
     Args:
@@ -119,11 +123,12 @@ def make(network: Any, config: Config, greedy: bool = False, num_envs: int = 1) 
       config: its number leaves may be traced, so that `vmap` over them is a sweep.
       greedy: always take the best action, by the mean weights of a noisy network.
       num_envs: N of the rollouts to come; the replay has a column for each.
+      blocks: K of the loop: each is an equal part of every minibatch (`jaxrl.blocks`).
 
-    Raises ValueError for out-of-range hyperparameters and, in `init`, for a network with the wrong
-    output.
+    Raises ValueError for hyperparameters out of range and, in `init`, for a network's wrong output.
     """
     check_config(config)
+    in_blocks.check_draws(num_envs, config.batch_size, blocks)
     capacity = max(replay.rows_for(config.capacity, num_envs), config.n_step)
 
     def init(key: jax.Array, obs: PyTree) -> State:
@@ -150,14 +155,12 @@ def make(network: Any, config: Config, greedy: bool = False, num_envs: int = 1) 
             return jnp.argmax(q).astype(jnp.int32), memory, ()
         return action_values.epsilon_greedy(key, q, state.epsilon), memory, ()
 
-    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        return remember_and_learn(network, config, state, rollout, key)
-
+    update = partial(remember_and_learn, network, config, blocks)
     return Agent(init, lambda: (), act, update)
 
 
 def remember_and_learn(
-    network: Any, config: Config, state: State, rollout: Transition, key: jax.Array
+    network: Any, config: Config, blocks: int, state: State, rollout: Transition, key: jax.Array
 ) -> tuple[State, Metrics]:
     """Remembers a rollout `[T, N]` and, once warm, learns from the replay. Consumes `key`."""
     ring = replay.add(state.replay, rollout)
@@ -167,11 +170,11 @@ def remember_and_learn(
     if config.prioritised:
         priorities = prioritised.add(priorities, ring, len(rollout.reward))
         state = state._replace(replay=ring, priorities=priorities, transitions=transitions)
-        learner, priorities, metrics = learn_by_priority(network, config, state, warm, key)
+        learner, priorities, metrics = learn_by_priority(network, config, blocks, state, warm, key)
     else:
         # The ring stays outside of the conditional, which would copy it.
         sizes = (config.updates_per_rollout, config.batch_size, config.n_step)
-        batches = n_step_replay.sample(ring, key, *sizes, config.discount)
+        batches = n_step_replay.sample(ring, key, *sizes, config.discount, blocks)
         learner, metrics = jax.lax.cond(
             warm,
             lambda learner: learn(network, config, learner, batches, key),
@@ -196,7 +199,7 @@ def learn(
 
 
 def learn_by_priority(
-    network: Any, config: Config, state: State, warm: jax.Array, key: jax.Array
+    network: Any, config: Config, blocks: int, state: State, warm: jax.Array, key: jax.Array
 ) -> tuple[Learner, prioritised.Priorities, Metrics]:
     """One gradient update per minibatch, drawn by the priorities after the one before.
 
@@ -208,9 +211,11 @@ def learn_by_priority(
 
     def step(carry, share):
         learner, priorities = carry
-        row, env, mass = prioritised.draw(priorities, state.replay, share, config.n_step)
-        batch = n_step_replay.gather(state.replay, row, env, config.n_step, config.discount)
-        batch = batch._replace(weight=prioritised.importance_weights(mass, exponent))
+        ring, n = state.replay, config.n_step
+        row, env, mass = prioritised.draw(priorities, ring, share, n, blocks)
+        batch = n_step_replay.gather(ring, row, env, n, config.discount, blocks)
+        sums = jnp.sum(prioritised.row_masses(priorities, ring, n, blocks), axis=1)
+        batch = batch._replace(weight=prioritised.importance_weights(mass, exponent, sums))
 
         def update(learner):
             learner, measured, error = gradient_step(network, config, learner, batch, key)
@@ -219,9 +224,9 @@ def learn_by_priority(
         learner, measured, mass = jax.lax.cond(
             warm, update, lambda learner: (learner, nothing_measured(), mass), learner
         )
-        return (learner, prioritised.update(priorities, row, env, mass)), measured
+        return (learner, prioritised.update(priorities, row, env, mass, blocks)), measured
 
-    shares = prioritised.shares(key, config.updates_per_rollout, config.batch_size)
+    shares = prioritised.shares(key, config.updates_per_rollout, config.batch_size, blocks)
     start = (state.learner, state.priorities)
     (learner, priorities), measured = jax.lax.scan(step, start, shares)
     return learner, priorities, jax.tree.map(jnp.mean, measured)

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from jaxrl import blocks as in_blocks
 from jaxrl import checks, minibatches, policy_gradient, returns, schedules
 from jaxrl.checks import Count, NonNegative, Positive, Range, Share, Span
 from jaxrl.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
@@ -85,11 +86,12 @@ class Extras(NamedTuple):
     value: jax.Array  # [] V(obs), or [K] of each component of the reward
 
 
-def make(network: Any, config: Config, greedy: bool = False) -> Agent:
+def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) -> Agent:
     """A PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
-    Raises ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide
-    the rollout's transitions, and in `init` for a network with the wrong output.
+    `blocks` is the K of the loop: minibatches are drawn within each (`jaxrl.blocks`). Raises
+    ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide
+    the transitions of a block's rollout, and in `init` for a network with the wrong output.
     """
     check_config(config)
     optimizer = make_optimizer(config)
@@ -107,7 +109,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
     def update(state: State, rollout: Transition, key: jax.Array):
         now = annealed(config, state.updates)
-        batch = make_batch(network, state.params, rollout, now)
+        batch = make_batch(network, state.params, rollout, now, blocks)
 
         def minibatch(learning, picked):
             return jax.lax.cond(learning.stopped, skip, learn, learning, picked)
@@ -120,9 +122,8 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
             return gradient_step(network, optimizer, learning, picked, now)
 
         start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics())
-        learned, metrics = minibatches.epochs(
-            minibatch, start, batch, key, config.epochs, config.minibatches, config.shuffle_group
-        )
+        sizes = (config.epochs, config.minibatches, config.shuffle_group, blocks)
+        learned, metrics = minibatches.epochs(minibatch, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "stopped": learned.stopped.astype(jnp.float32),
             "learning_rate": jnp.asarray(now.learning_rate, jnp.float32),
@@ -152,14 +153,16 @@ def annealed(config: Config, updates: jax.Array) -> Config:
     )
 
 
-def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
-    """Advantages and critic targets of a rollout `[T, N]`, flattened to `[T * N]`."""
+def make_batch(
+    network: Any, params: PyTree, rollout: Transition, config: Config, blocks: int = 1
+) -> Batch:
+    """Advantages and critic targets of a rollout `[T, N]`, flattened by block to `[T * N]`."""
     value = rollout.extras.value
     next_value = returns.successor_values(lambda obs: network.apply(params, obs)[1], rollout, value)
     advantage, target = advantages(rollout, value, next_value, config)
     log_prob = rollout.extras.log_prob
     batch = Batch(rollout.obs, rollout.action, log_prob, value, advantage, target)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
+    return in_blocks.flatten(batch, blocks)
 
 
 class Learning(NamedTuple):

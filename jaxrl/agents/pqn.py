@@ -14,6 +14,7 @@ import optax
 from flax import struct
 
 from jaxrl import action_values, checks, minibatches, q_losses, returns, schedules
+from jaxrl import blocks as in_blocks
 from jaxrl.checks import Count, Positive, Range, Share, Span
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
@@ -69,11 +70,12 @@ class Batch(NamedTuple):
     target: jax.Array  # λ-returns
 
 
-def make(network: Any, config: Config, greedy: bool = False) -> Agent:
+def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) -> Agent:
     """A PQN agent for `network.apply(params, obs [..., D]) -> q [..., A]`.
 
-    `greedy` always takes the best action. Raises ValueError for out-of-range hyperparameters and,
-    when traced, if `minibatches` does not divide the rollout's transitions.
+    `greedy` always takes the best action; `blocks` is the K of the loop: minibatches are drawn
+    within each (`jaxrl.blocks`). Raises ValueError for out-of-range hyperparameters and, when
+    traced, if `minibatches` does not divide the transitions of a block's rollout.
     """
     check_config(config)
     optimizer = optax.chain(
@@ -94,7 +96,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
         return action, memory, Extras(action_values.max_value(q))
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        batch = make_batch(network, state.params, rollout, config)
+        batch = make_batch(network, state.params, rollout, config, blocks)
         learning_rate = learning_rate_at(state.updates, config)
 
         def gradient_step(learning, picked):
@@ -106,15 +108,8 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
             return (params, opt_state), metrics
 
         start = (state.params, state.opt_state)
-        (params, opt_state), metrics = minibatches.epochs(
-            gradient_step,
-            start,
-            batch,
-            key,
-            config.epochs,
-            config.minibatches,
-            config.shuffle_group,
-        )
+        sizes = (config.epochs, config.minibatches, config.shuffle_group, blocks)
+        (params, opt_state), metrics = minibatches.epochs(gradient_step, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "epsilon": epsilon_at(state.updates, config),
             "learning_rate": jnp.asarray(learning_rate, jnp.float32),
@@ -129,8 +124,10 @@ def check_config(config: Config) -> None:
     checks.config(config)
 
 
-def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config) -> Batch:
-    """λ-returns of a rollout `[T, N]` with V = maxₐ Q, everything flattened to `[T * N]`."""
+def make_batch(
+    network: Any, params: PyTree, rollout: Transition, config: Config, blocks: int = 1
+) -> Batch:
+    """λ-returns of a rollout `[T, N]` with V = maxₐ Q, all flattened by block to `[T * N]`."""
     value_of = lambda obs: action_values.max_value(network.apply(params, obs))
     next_value = returns.successor_values(value_of, rollout, rollout.extras.value)
     target = returns.lambda_returns(
@@ -141,8 +138,7 @@ def make_batch(network: Any, params: PyTree, rollout: Transition, config: Config
         config.discount,
         config.lambda_,
     )
-    batch = Batch(rollout.obs, rollout.action, target)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
+    return in_blocks.flatten(Batch(rollout.obs, rollout.action, target), blocks)
 
 
 def loss(params: PyTree, network: Any, batch: Batch) -> tuple[jax.Array, Metrics]:

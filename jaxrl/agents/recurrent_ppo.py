@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from jaxrl import blocks as in_blocks
 from jaxrl import checks, minibatches, policy_gradient, returns, schedules
 from jaxrl.checks import Count, NonNegative, Positive, Share, Span
 from jaxrl.types import Agent, Memory, Metrics, PyTree, Transition
@@ -80,11 +81,12 @@ class Sequences(NamedTuple):
     memory: Memory  # [B, ...] before row 0
 
 
-def make(network: Any, config: Config, greedy: bool = False) -> Agent:
+def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) -> Agent:
     """A recurrent PPO agent. `greedy` takes the mode of the policy instead of a sample.
 
-    Raises ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide
-    the number of environments, and in `init` for a network with the wrong output.
+    `blocks` is the K of the loop: minibatches are drawn within each (`jaxrl.blocks`). Raises
+    ValueError for out-of-range hyperparameters, when traced if `minibatches` does not divide the
+    number of environments of a block, and in `init` for a network with the wrong output.
     """
     checks.config(config)
     optimizer = policy_gradient.make_optimizer(config)
@@ -103,14 +105,15 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         num_envs = rollout.terminated.shape[1]
-        check_split(num_envs, config.minibatches)
+        check_split(num_envs, config.minibatches, blocks)
         now = annealed(config, state.updates)
         sequences = make_sequences(network, state.params, rollout, now)
 
         def gradient_step(learning, chosen):
             params, opt_state = learning
             gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
-            (_, metrics), gradient = gradient_of(network, params, pick(sequences, chosen), now)
+            picked = pick(sequences, chosen, blocks)
+            (_, metrics), gradient = gradient_of(network, params, picked, now, blocks)
             metrics |= {"grad_norm": optax.tree.norm(gradient)}
             learning = policy_gradient.descend(
                 optimizer, gradient, params, opt_state, now.learning_rate
@@ -119,7 +122,7 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
 
         start, every = (state.params, state.opt_state), jnp.arange(num_envs)
         (params, opt_state), metrics = minibatches.epochs(
-            gradient_step, start, every, key, config.epochs, config.minibatches
+            gradient_step, start, every, key, config.epochs, config.minibatches, blocks=blocks
         )
         learning_rate = jnp.asarray(now.learning_rate, jnp.float32)
         metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
@@ -128,12 +131,14 @@ def make(network: Any, config: Config, greedy: bool = False) -> Agent:
     return Agent(init, network.initial_memory, act, update)
 
 
-def check_split(num_envs: int, num_minibatches: int) -> None:
+def check_split(num_envs: int, num_minibatches: int, blocks: int) -> None:
     """Raises ValueError unless sequences can be shared out equally."""
-    if num_envs % num_minibatches:
+    in_blocks.check(num_envs, blocks)
+    if num_envs // blocks % num_minibatches:
+        within = f" in each of {blocks} blocks" if blocks > 1 else ""
         raise ValueError(
-            f"the sequences of {num_envs} environments cannot be split into {num_minibatches} "
-            "equal minibatches; change minibatches or num_envs"
+            f"the sequences of {num_envs // blocks} environments{within} cannot be split into "
+            f"{num_minibatches} equal minibatches; change minibatches or num_envs"
         )
 
 
@@ -185,18 +190,19 @@ def successor_values(network: Any, params: PyTree, rollout: Transition) -> jax.A
     )
 
 
-def pick(sequences: Sequences, chosen: jax.Array) -> Sequences:
-    """Those of the `chosen [B]` environments."""
-    steps, starts = jax.tree.map(lambda x: x[:, chosen], (sequences.steps, sequences.starts))
-    return Sequences(steps, starts, jax.tree.map(lambda x: x[chosen], sequences.memory))
+def pick(sequences: Sequences, chosen: jax.Array, blocks: int) -> Sequences:
+    """Those of the `chosen [B]` environments, by block."""
+    columns = lambda x: in_blocks.take(x, (None, chosen), 1, blocks)
+    steps, starts = jax.tree.map(columns, (sequences.steps, sequences.starts))
+    rows = lambda x: in_blocks.take(x, (chosen,), 0, blocks)
+    return Sequences(steps, starts, jax.tree.map(rows, sequences.memory))
 
 
 def loss(
-    network: Any, params: PyTree, sequences: Sequences, config: Config
+    network: Any, params: PyTree, sequences: Sequences, config: Config, blocks: int = 1
 ) -> tuple[jax.Array, Metrics]:
     """The loss of PPO, a mean over all steps, and its parts; see `policy_gradient.loss`."""
     steps, starts, memory = sequences
     seen = network.apply(params, steps.obs, memory, starts, method="sequence")
-    flat = lambda tree: jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), tree)
-    policy, value = flat(seen)
-    return policy_gradient.loss(policy, value, flat(steps), config)
+    (policy, value), flat_steps = in_blocks.flatten((seen, steps), blocks)
+    return policy_gradient.loss(policy, value, flat_steps, config)

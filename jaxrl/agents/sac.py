@@ -7,6 +7,7 @@ Log-probabilities are those of raw samples, which are exact close to the bounds.
 bootstraps from its true successor.
 """
 
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import chex
@@ -15,10 +16,12 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from jaxrl import blocks as in_blocks
 from jaxrl import checks, n_step_replay, replay
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
 from jaxrl.distributions import Squashed
 from jaxrl.n_step_replay import Batch
+from jaxrl.networks import continuous
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -94,7 +97,14 @@ MEASURED = ("critic_loss", "actor_loss", "entropy", "q", "critic_grad_norm", "ac
 """Means over the gradient updates of one rollout; 0 where there was none."""
 
 
-def make(actor: Any, critic: Any, config: Config, greedy: bool = False, num_envs: int = 1) -> Agent:
+def make(
+    actor: Any,
+    critic: Any,
+    config: Config,
+    greedy: bool = False,
+    num_envs: int = 1,
+    blocks: int = 1,
+) -> Agent:
     """A SAC for experience that comes from `num_envs` environments side by side.
 
     Args:
@@ -105,20 +115,22 @@ def make(actor: Any, critic: Any, config: Config, greedy: bool = False, num_envs
       config: its number leaves may be traced, so that `vmap` over them is a sweep.
       greedy: act by the mode; otherwise sample, uniformly until the end of the warm-up.
       num_envs: N of the rollouts to come; the replay has a column for each.
+      blocks: K of the loop: each is an equal part of every minibatch (`jaxrl.blocks`).
 
     The extras of `act` are the action scaled to [-1, 1]. Raises ValueError for out-of-range
     hyperparameters and, in `init`, for networks with the wrong output.
     """
     checks.config(config)
+    in_blocks.check_draws(num_envs, config.batch_size, blocks)
     networks = Networks(actor, critic)
     capacity = replay.rows_for(config.capacity, num_envs)
 
     def init(key: jax.Array, obs: PyTree) -> State:
         actor_key, critic_key = jax.random.split(key)
         actor_params = actor.init(actor_key, obs)
-        action = example_action(jax.eval_shape(actor.apply, actor_params, obs))
+        action = continuous.example_action(jax.eval_shape(actor.apply, actor_params, obs))
         critic_params = critic.init(critic_key, obs, action)
-        check_critic(jax.eval_shape(critic.apply, critic_params, obs, action))
+        continuous.check_critic(jax.eval_shape(critic.apply, critic_params, obs, action))
         log_temperature = jnp.log(jnp.asarray(config.initial_temperature, jnp.float32))
         params = Parts(actor_params, critic_params, log_temperature)
         # A copy: the same buffer twice in a state could not be donated.
@@ -139,9 +151,7 @@ def make(actor: Any, critic: Any, config: Config, greedy: bool = False, num_envs
             raw = jnp.where(is_warm(state.replay, config), sampled, uniform)
         return policy.squash(raw), memory, in_unit_box(policy).squash(raw)
 
-    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        return remember_and_learn(networks, config, state, rollout, key)
-
+    update = partial(remember_and_learn, networks, config, blocks)
     return Agent(init, lambda: (), act, update)
 
 
@@ -152,7 +162,12 @@ def is_warm(ring: replay.Replay, config: Config) -> jax.Array:
 
 
 def remember_and_learn(
-    networks: Networks, config: Config, state: State, rollout: Transition, key: jax.Array
+    networks: Networks,
+    config: Config,
+    blocks: int,
+    state: State,
+    rollout: Transition,
+    key: jax.Array,
 ) -> tuple[State, Metrics]:
     """Remembers a rollout `[T, N]` and, once warm, learns from the replay. Consumes `key`."""
     draw_key, learn_key = jax.random.split(key)
@@ -160,7 +175,7 @@ def remember_and_learn(
     ring = replay.add(state.replay, scaled)
     # The ring stays outside of the conditional, which would copy it.
     sizes = (config.updates_per_rollout, config.batch_size)
-    batches = n_step_replay.sample(ring, draw_key, *sizes, n_step=1, discount=config.discount)
+    batches = n_step_replay.sample(ring, draw_key, *sizes, 1, config.discount, blocks)
     learner, metrics = jax.lax.cond(
         is_warm(ring, config),
         lambda learner: learn(networks, config, learner, batches, learn_key),
@@ -277,22 +292,3 @@ def descend(config: Config, learner: Learner, grads: Parts) -> Learner:
     follow = lambda new, old: config.tau * new + (1.0 - config.tau) * old
     targets = jax.tree.map(follow, Targets(params.critic), learner.target_params)
     return Learner(params, targets, opt_state, learner.updates + 1)
-
-
-def example_action(policy: Any) -> jax.Array:
-    """Zeros `[A]`. Raises ValueError unless the policy for one observation is over such actions."""
-    if not isinstance(policy, Squashed) or policy.raw.mean.ndim != 1:
-        raise ValueError(
-            f"the actor returns {policy} for one observation, expected a Squashed policy over "
-            "actions [A]: use networks.continuous.GaussianActor"
-        )
-    return jnp.zeros(policy.raw.mean.shape)
-
-
-def check_critic(q: Any) -> None:
-    """Raises ValueError unless the output for one observation and action is `[K]`."""
-    if getattr(q, "ndim", None) != 1:
-        raise ValueError(
-            f"the critic returns {q} for one observation and action, expected a value of each of K "
-            "critics, [K]: use networks.continuous.QFunctions"
-        )

@@ -4,6 +4,7 @@ Written for one observation `[D]`; leading axes `[..., D]` are carried along.
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -82,3 +83,22 @@ def bounded(x: jax.Array, ends: tuple[float, float]) -> jax.Array:
             "scale starts at 1"
         )
     return low + (high - low) * jax.nn.sigmoid(x + math.log(-low / high))
+
+
+def example_action(policy: Any) -> jax.Array:
+    """Zeros `[A]`. Raises ValueError unless the policy for one observation is over such actions."""
+    if not isinstance(policy, Squashed) or policy.raw.mean.ndim != 1:
+        raise ValueError(
+            f"the actor returns {policy} for one observation, expected a Squashed policy over "
+            "actions [A]: use networks.continuous.GaussianActor"
+        )
+    return jnp.zeros(policy.raw.mean.shape)
+
+
+def check_critic(q: Any) -> None:
+    """Raises ValueError unless the output for one observation and action is `[K]`."""
+    if getattr(q, "ndim", None) != 1:
+        raise ValueError(
+            f"the critic returns {q} for one observation and action, expected a value of each of K "
+            "critics, [K]: use networks.continuous.QFunctions"
+        )

@@ -155,8 +155,8 @@ class Merged(NamedTuple):
     nodes: jax.Array  # [B (C + 1), F]; zeros in padding, as everywhere here
     edges: jax.Array  # [B K, G]
     globals: jax.Array  # [B, D]
-    senders: jax.Array  # int32 [B K], rows of `nodes`
-    receivers: jax.Array  # int32 [B K]
+    senders: jax.Array  # int32 [B, K], rows of their own graph
+    receivers: jax.Array  # int32 [B, K]
     live: jax.Array  # bool [B (C + 1)]
     num_nodes: jax.Array  # int32 [B]
 
@@ -173,16 +173,15 @@ def merged(graph: Graph) -> Merged:
             "padding: pad one graph with jraph.pad_with_graphs"
         )
     live, real = living(graph), first(graph.n_edge[..., 0], graph.senders.shape[-1])
-    rows, slots = live.shape[-1], real.shape[-1]
+    slots = real.shape[-1]
     context = graph.globals[..., 0, :]
     context = context.reshape(-1, context.shape[-1])
-    start = jnp.repeat(rows * jnp.arange(len(context), dtype=jnp.int32), slots)
     return Merged(
         nodes=jnp.where(live[..., None], graph.nodes, 0.0).reshape(-1, graph.nodes.shape[-1]),
         edges=jnp.where(real[..., None], graph.edges, 0.0).reshape(-1, graph.edges.shape[-1]),
         globals=context,
-        senders=start + graph.senders.reshape(-1),
-        receivers=start + graph.receivers.reshape(-1),
+        senders=graph.senders.reshape(-1, slots),
+        receivers=graph.receivers.reshape(-1, slots),
         live=live.reshape(-1),
         num_nodes=graph.n_node[..., 0].reshape(-1),
     )
@@ -208,15 +207,25 @@ def first(count: jax.Array, size: int) -> jax.Array:
 def passed(h: jax.Array, edge: jax.Array, of: jax.Array, into: jax.Array) -> jax.Array:
     """Σ over the edges into each node of relu(h of where it comes from + edge), `[rows, W]`.
 
-    `h` is `[rows, W]`, `edge` `[edges, W]`; `of` and `into` are rows of h, int32 `[edges]`.
+    `h` is `[rows, W]`, `edge` `[B K, W]`; `of` and `into` are rows of their own graph, int32
+    `[B, K]`, so that graphs on different devices exchange nothing.
     """
     # rows of W numbers are scattered fast: one-hot products take five times as long on a CPU
-    return jraph.segment_sum(nn.relu(h[of] + edge), into, len(h))
+    heard = jax.vmap(lambda h, of: h[of])(h.reshape(len(of), -1, h.shape[-1]), of)
+    return summed(nn.relu(heard.reshape(edge.shape) + edge), into, len(h))
 
 
 def degree(into: jax.Array, rows: int) -> jax.Array:
     """How many edges lead into each node, float `[rows, 1]`."""
-    return jraph.segment_sum(jnp.ones((len(into), 1)), into, rows)
+    return summed(jnp.ones((into.size, 1)), into, rows)
+
+
+def summed(message: jax.Array, into: jax.Array, rows: int) -> jax.Array:
+    """Messages `[B K, W]` added up in the rows of their own graph that they go to: `[rows, W]`."""
+    message = message.reshape(*into.shape, -1)
+    own = rows // len(into)
+    each = lambda message, into: jraph.segment_sum(message, into, own)
+    return jax.vmap(each)(message, into).reshape(rows, -1)
 
 
 def to_nodes(token: jax.Array, rows: int) -> jax.Array:

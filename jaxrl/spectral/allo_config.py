@@ -55,6 +55,9 @@ class Config:
     """Gradient steps between two rotations of the head to the Ritz vectors; 0: never."""
     turn_pairs: Count = struct.field(pytree_node=False, default=32_768)
     """Pairs from which a rotation is estimated, where the expectation is sampled."""
+    blocks: Count = struct.field(pytree_node=False, default=1)
+    """Equal groups of walks which minibatches are drawn within, each an equal part of them, where
+    the expectation is sampled; like a seed, it changes what is drawn."""
     dual_start: float = 0.0
     """Initial value of the diagonal duals."""
     dual_step: NonNegative = 0.04
@@ -103,6 +106,12 @@ def check_config(config: Config, num_states: int = 0) -> None:
             f"steps_per_update is {config.steps_per_update}, expected a multiple of "
             f"turn_every={config.turn_every}: change one of them"
         )
+    for name in ("batch_size", "turn_pairs") if config.turn_every else ("batch_size",):
+        if config.expectation == "sampled" and getattr(config, name) % config.blocks:
+            raise ValueError(
+                f"{name} is {getattr(config, name)}, expected a multiple of "
+                f"blocks={config.blocks}: change one of them"
+            )
     if config.schedule == "measured" and not (config.turn_every and config.expectation == "exact"):
         raise ValueError(
             "schedule measured needs rotations (turn_every above 0) and an exact expectation: "

@@ -38,22 +38,25 @@ def add(ring: replay.Replay, state: PyTree, next_state: PyTree, done: jax.Array)
 
 
 def sample_pairs(
-    ring: replay.Replay, key: jax.Array, batch: int, discount: float | jax.Array
+    ring: replay.Replay, key: jax.Array, batch: int, discount: float | jax.Array, blocks: int = 1
 ) -> tuple[PyTree, PyTree]:
-    """`(s, s')`, each `[batch, ...]`: s of any recorded transition, s' k transitions later."""
+    """`(s, s')`, each `[batch, ...]`: s of any recorded transition, s' k transitions later.
+
+    Each of K blocks (`jaxrl.blocks`) draws an equal part from its own walks; results are by block.
+    """
     start_key, offset_key = jax.random.split(key)
-    indices = replay.draw(ring, start_key, batch)
+    indices = replay.draw(ring, start_key, batch, blocks=blocks)
     row, env = indices.row[0], indices.env
-    state, left = replay.take((ring.data.state, ring.data.left), row, env)
+    state, left = replay.take((ring.data.state, ring.data.left), row, env, blocks)
     offset = pairs.geometric(offset_key, left, discount)
     last = (row + offset - 1) % replay.ring_shape(ring)[0]
-    return state, replay.take(ring.data.next_state, last, env)
+    return state, replay.take(ring.data.next_state, last, env, blocks)
 
 
-def sample_states(ring: replay.Replay, key: jax.Array, batch: int) -> PyTree:
-    """States `[batch, ...]`, uniform over the recorded transitions that start in them."""
-    indices = replay.draw(ring, key, batch)
-    return replay.take(ring.data.state, indices.row[0], indices.env)
+def sample_states(ring: replay.Replay, key: jax.Array, batch: int, blocks: int = 1) -> PyTree:
+    """States `[batch, ...]`, uniform over the recorded transitions that start in them; by block."""
+    indices = replay.draw(ring, key, batch, blocks=blocks)
+    return replay.take(ring.data.state, indices.row[0], indices.env, blocks)
 
 
 def law(ring: replay.Replay, discount: float | jax.Array, num_states: int) -> jax.Array:

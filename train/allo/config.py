@@ -115,7 +115,8 @@ def idle(config: Config) -> dict[str, str]:
         "agent.capacity": "env.transitions sets it",
     }
     if agent.expectation == "exact":
-        found["agent.batch_size"] = "it needs agent.expectation sampled"
+        why = "it needs agent.expectation sampled"
+        found |= {"agent.batch_size": why, "agent.blocks": why}
     if agent.expectation == "exact" or not agent.turn_every:
         found["agent.turn_pairs"] = "it needs agent.expectation sampled and agent.turn_every"
     if agent.schedule != "measured":
@@ -151,6 +152,12 @@ def check(config: Config) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
     checks.config(config)
     allo.check_config(config.agent)
+    walks = -(-config.env.transitions // config.env.walk_steps)
+    if walks % config.agent.blocks:
+        raise ValueError(
+            f"agent.blocks is {config.agent.blocks}; expected a divisor of the {walks} walks of "
+            "env.walk_steps that env.transitions are: change one of them"
+        )
     if config.permute_every % config.agent.steps_per_update:
         raise ValueError(
             f"permute_every is {config.permute_every}; expected a multiple of "

@@ -60,7 +60,8 @@ def make_parts(config: Config, greedy: bool = False) -> tuple[Durotaxis, Params,
     if config.anneal:
         updates = config.run.total_updates(config.loop.steps_per_update)
         agent_config = replace(agent_config, anneal_updates=float(updates))
-    return env, params, ppo.make(make_network(config, env), agent_config, greedy)
+    agent = ppo.make(make_network(config, env), agent_config, greedy, config.loop.blocks)
+    return env, params, agent
 
 
 def make_network(config: Config, env: Durotaxis) -> Any:

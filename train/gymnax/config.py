@@ -90,24 +90,20 @@ AnyConfig = PPO | Recurrent | PQN | DQN | SAC
 
 def make_agent(config: AnyConfig, made: Made, greedy: bool = False) -> Agent:
     """The agent of a configuration, for the spaces of an environment."""
-    spaces, network, num_envs = (
-        (made.observation, made.action),
-        config.network,
-        config.loop.num_envs,
-    )
+    spaces, network = (made.observation, made.action), config.network
+    num_envs, blocks = config.loop.num_envs, config.loop.blocks
     if isinstance(config, SAC):
-        return sac.make(
-            *networks.actor_and_critics(network, *spaces), config.agent, greedy, num_envs
-        )
+        both = networks.actor_and_critics(network, *spaces)
+        return sac.make(*both, config.agent, greedy, num_envs, blocks)
     agent = annealed(config)
     if isinstance(config, DQN):
-        return dqn.make(networks.q_network(network, *spaces), agent, greedy, num_envs)
+        return dqn.make(networks.q_network(network, *spaces), agent, greedy, num_envs, blocks)
     if isinstance(config, PQN):
-        return pqn.make(networks.q_network(network, *spaces), agent, greedy)
+        return pqn.make(networks.q_network(network, *spaces), agent, greedy, blocks)
     module, build = ppo, networks.actor_critic
     if isinstance(config, Recurrent):
         module, build = recurrent_ppo, networks.recurrent
-    plain = module.make(build(network, *spaces), agent, greedy)
+    plain = module.make(build(network, *spaces), agent, greedy, blocks)
     scale = replace(config.normalise, discount=config.agent.discount)
     return normalisation.make(plain, scale, num_envs)
 

@@ -200,13 +200,13 @@ def make_agent(config: AnyConfig, num_actions: int, greedy: bool = False) -> Age
     if isinstance(config, PPO):
         allowed = OBSERVATIONS[config.env.observation].safe if network.mask else None
         actor_critic = ActorCritic(torso, num_actions, allowed, network.shared)
-        return ppo.make(actor_critic, annealed(config), greedy)
+        return ppo.make(actor_critic, annealed(config), greedy, config.loop.blocks)
     q_network = QNetwork(
         torso, num_actions, network.dueling, noisy=network.noisy, atoms=network.atoms
     )
     if isinstance(config, PQN):
-        return pqn.make(q_network, annealed(config), greedy)
-    return dqn.make(q_network, annealed(config), greedy, config.loop.num_envs)
+        return pqn.make(q_network, annealed(config), greedy, config.loop.blocks)
+    return dqn.make(q_network, annealed(config), greedy, config.loop.num_envs, config.loop.blocks)
 
 
 def annealed(config: AnyConfig) -> Any:

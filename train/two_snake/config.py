@@ -149,7 +149,7 @@ def make_agent(config: Config) -> Agent:
     agent_config, network = config.agent, make_network(config)
     if config.anneal:
         agent_config = replace(agent_config, anneal_updates=float(total_updates(config)))
-    agent = ppo.make(network, agent_config)
+    agent = ppo.make(network, agent_config, blocks=config.loop.blocks)
     if RIVAL not in config.curriculum.opponents():
         return agent
 

@@ -1,0 +1,47 @@
+"""Every program with environments side by side passes the number of blocks to its learner."""
+
+import pytest
+
+from tests.bench import flags
+from tests.jaxrl.sharded_runs import answers, assert_only_sums
+from train.host.config import with_field
+from train.host.program import find
+
+QUICK = [("snake", "a2c"), ("gymnax", "dqn"), ("gymnax", "sac")]
+OTHERS = [
+    (name, preset)
+    for name in flags.PROGRAMS
+    for preset, config in find(name, "a test").presets.items()
+    if hasattr(config, "loop") and (name, preset) not in QUICK
+]
+CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS)]
+
+
+@pytest.mark.parametrize(("name", "preset"), CASES)
+def test_blocks_change_what_is_learned_from_and_must_be_equal(name, preset):
+    program = find(name, "a test")
+    config = program.presets[preset]
+    two = with_field(config, "loop.blocks", 2)
+    assert flags.fingerprint(program, two) != flags.fingerprint(program, config)
+    unequal = with_field(config, "loop.blocks", config.loop.num_envs - 1)
+    with pytest.raises(ValueError, match="expected blocks to divide num_envs: change one of them"):
+        program.training(unequal)
+
+
+SHARDED = [  # noise, opponents of a pool, graphs, images, memories, a replay of images
+    "snake:rainbow",
+    "two_snake:curriculum",
+    "durotaxis:linear:agent.minibatches=4",
+    "durotaxis:hybrid:agent.minibatches=4",
+    "gymnax:ppo_minatar:agent.shuffle_group=4",
+    "gymnax:recurrent:agent.minibatches=2",
+    "gymnax:dqn_minatar",
+    "gymnax:sac",
+]
+
+
+@pytest.mark.slow
+def test_devices_exchange_sums_alone_in_real_programs():
+    found = answers(*SHARDED, module="tests.train.sharded_programs")
+    for collectives, params in found.values():
+        assert_only_sums(collectives, params)
