@@ -28,6 +28,7 @@ def make_training(config: Config) -> settings.Training:
         init=loop.init,
         update=loop.update,
         evaluate=games.of_player(env, params, player, config.run.evaluation_games),
+        blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,
         budget_shapes_learning=config.anneal or config.curriculum.first_width is not None,

@@ -21,6 +21,7 @@ def make_training(config: AnyConfig) -> settings.Training:
         evaluate=games.of_player(
             made.env, made.params, player, config.run.evaluation_games, made.limit or LIMIT
         ),
+        blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         budget_shapes_learning=getattr(config, "anneal", False),
     )

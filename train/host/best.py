@@ -138,6 +138,7 @@ def make(
         raise UsageError("this program plays no games while it trains: leave out evaluate-every")
     play = training.games(settings.evaluate_games)
     play = play if len(members.seeds) == 1 else jax.vmap(play)
+    agents = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), agents)  # on one device
     compiled = jax.jit(play).lower(agents, keys(members, 0)).compile()
     needed = memory.needed_by(compiled)
     if needed is not None and not memory.fits(needed):

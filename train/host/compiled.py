@@ -10,9 +10,11 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxrl.loop import Metrics
 from jaxrl.types import PyTree, RunState, where_tree
+from train.host import devices
 
 Init = Callable[..., RunState]
 Update = Callable[[Any], tuple[Any, Metrics]]
@@ -45,16 +47,25 @@ class Traced(NamedTuple):
         return Programs(self.init, self.chunk.lower().compile(options), self.like)
 
 
-def trace_init(init: Init, starts: PyTree) -> jax.stages.Traced:
-    """Traces `init` for `starts` (see `init_all`). A scalar seed is not vmapped."""
-    return jax.jit(init_all(init, starts)).trace(starts)
+def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> jax.stages.Traced:
+    """Traces `init` for `starts` (see `init_all`), the state to be spread over a mesh.
+
+    A scalar seed is not vmapped.
+    """
+    start = init_all(init, starts)
+    has_members = bool(jax.tree.leaves(starts)[0].ndim)
+    placed = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
+    return jax.jit(start, out_shardings=placed).trace(starts)
 
 
-def trace(init: jax.stages.Traced, update: Update, length: int, skip: bool) -> Traced:
+def trace(
+    init: jax.stages.Traced, update: Update, length: int, skip: bool, mesh: Mesh | None = None
+) -> Traced:
     """Compiles what `trace_init` made, and traces chunks of up to `length` updates.
 
-    For `skip` see `guarded`.
+    For `skip` see `guarded`. The report is whole on every device of `mesh`.
     """
+    everywhere = None if mesh is None else NamedSharding(mesh, PartitionSpec())
     seeds, *_ = init.jaxpr.in_avals
     step = guarded(update, skip)
     if seeds.ndim:
@@ -69,7 +80,7 @@ def trace(init: jax.stages.Traced, update: Update, length: int, skip: bool) -> T
     chunk = jax.jit(
         make_variable_chunk(step, length),
         donate_argnums=0,
-        out_shardings=(compiled.output_shardings, None),  # or the next call would not fit
+        out_shardings=(compiled.output_shardings, everywhere),  # or the next call would not fit
     )
     return Traced(compiled, chunk.trace(like, np.int32(length)), like)
 

@@ -19,19 +19,25 @@ from train.host.errors import UsageError
 UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
-def refuse_state(state: PyTree, config: Any) -> None:
-    """Raises UsageError if there is no room for `state`, a tree of shapes."""
+def refuse_state(state: PyTree, config: Any, devices: int = 1) -> None:
+    """Raises UsageError if there is no room for `state`, a tree of shapes, on so many devices."""
     leaves = {jax.tree_util.keystr(k): x for k, x in jax.tree_util.tree_leaves_with_path(state)}
     name = max(leaves, key=lambda name: size_of(leaves[name]))
     needed = sum(map(size_of, leaves.values()))
-    refuse(needed, f"the largest leaf of its state is {name.lstrip('.')}", leaves[name], config)
+    refuse(
+        needed,
+        f"the largest leaf of its state is {name.lstrip('.')}",
+        leaves[name],
+        config,
+        devices,
+    )
 
 
-def refuse_program(state: PyTree, program: Any, config: Any) -> None:
+def refuse_program(state: PyTree, program: Any, config: Any, devices: int = 1) -> None:
     """Raises UsageError if there is no room for `state` and the largest array of a jaxpr."""
     largest = max(arrays(program), key=size_of)
     needed = sum(map(size_of, jax.tree.leaves(state))) + size_of(largest)
-    refuse(needed, "the largest array of its program is", largest, config)
+    refuse(needed, "the largest array of its program is", largest, config, devices)
 
 
 def refuse_compiled(compiled: Any, program: Any, config: Any) -> None:
@@ -52,9 +58,12 @@ def needed_by(compiled: Any) -> int | None:
     return in_and_out + used.temp_size_in_bytes
 
 
-def refuse(needed: int, what: str, largest: Any, config: Any) -> None:
-    """Raises UsageError, which names `largest` and the flags that size it, if there is no room."""
-    if fits(needed):
+def refuse(needed: int, what: str, largest: Any, config: Any, devices: int = 1) -> None:
+    """Raises UsageError, which names `largest` and the flags that size it, if there is no room.
+
+    What is split over devices needs a part of their memory each; CPUs share that of the machine.
+    """
+    if fits(needed if jax.default_backend() == "cpu" else needed // devices):
         return
     flags = sizing(largest.shape, config)
     advice = f"lower {' or '.join(flags)}" if flags else "choose smaller sizes"

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from jaxrl import checkpoint, checks
-from train.host import compiled, memory, policy_files, records
+from train.host import compiled, devices, memory, policy_files, records
 from train.host.config import differences, plain
 from train.host.errors import UsageError, in_one_line
 from train.host.members import Members
@@ -74,6 +74,7 @@ def trace(training: Training, config: Any, members: Members | None = None) -> co
     """
     settings: Config = config.run
     members = members or settings.members
+    mesh = devices.mesh_of(settings.devices, len(members.seeds), training.blocks)
     length = settings.chunk_updates(training.steps_per_update)
     if settings.total_updates(training.steps_per_update) > checks.INT32:
         raise UsageError(
@@ -81,14 +82,15 @@ def trace(training: Training, config: Any, members: Members | None = None) -> co
             f"{training.steps_per_update:,} steps: choose fewer, or larger updates"
         )
     try:
-        start = compiled.trace_init(training.init, members.starts)
-        memory.refuse_state(start.out_info, config)
-        memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config)
+        start = compiled.trace_init(training.init, members.starts, mesh)
+        count = 1 if mesh is None else mesh.size
+        memory.refuse_state(start.out_info, config, count)
+        memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config, count)
         skip = settings.on_nonfinite == "skip"
-        traced = compiled.trace(start, training.update, length, skip)
+        traced = compiled.trace(start, training.update, length, skip, mesh)
     except (ValueError, OverflowError) as error:
         raise UsageError(in_one_line(error)) from error
-    memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config)
+    memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config, count)
     refuse_other_score(training.score, traced.chunk.out_info[1])
     return traced
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from jaxrl import checkpoint, checks
 from jaxrl.types import RunState
-from train.host import compiled, metrics_file, records
+from train.host import compiled, devices, metrics_file, records
 from train.host.best import make as make_best
 from train.host.config import plain
 from train.host.errors import RunError, UsageError
@@ -64,7 +64,9 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         with StopRequest(display.say) as stop:
             programs = compile_within_memory(traced, config)
             best = make_best(training, settings, settings.members, directory, traced.like.agent)
-            display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}")
+            used = len(traced.like.key.sharding.device_set)
+            share = f", for {used} devices" if used > 1 else ""
+            display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}{share}")
             meta = {"name": name, "config": plain(config), **records.provenance()}
             session = Session(
                 training,
@@ -103,8 +105,9 @@ def train_program(
         training = program.training(config)
     result = run(training, config, program.address, preset)
     settings: Config = config.run
-    agents = agents_of(result.state.agent, settings.num_seeds)
-    finished = Run(result.directory, program, config, result.updates, agents, result.state)
+    state = result.state._replace(agent=devices.on_one(result.state.agent))
+    agents = agents_of(state.agent, settings.num_seeds)
+    finished = Run(result.directory, program, config, result.updates, agents, state)
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
     paths = program.pictures(finished, games, key, result.evaluation)

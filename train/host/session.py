@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.types import RunState
-from train.host import compiled, metrics_file, policy_files
+from train.host import compiled, devices, metrics_file, policy_files
 from train.host.best import Best
 from train.host.config import differences
 from train.host.errors import Interrupted, NonFiniteError
@@ -118,7 +118,7 @@ class Session:
         period, patience = length * self.settings.evaluate_every, self.settings.patience
         if counters.updates % period:
             return None, counters
-        rows = self.best.evaluate(state.agent, counters.updates)
+        rows = self.best.evaluate(devices.on_one(state.agent), counters.updates)
         if patience is not None and self.best.waited(counters.updates, period) >= patience:
             self.display.say(f"{self.meta['name']}: no better score in {patience} evaluations")
             counters = counters._replace(settled=True)
@@ -162,6 +162,7 @@ class Session:
             state = self.programs.init(self.members.starts)
             if self.policy is not None:
                 state = state._replace(agent=policy_files.warm_started(state.agent, self.policy))
+                state = devices.like(state, self.programs.like)
             counters = Counters(0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0, rows=0)
         if dropped := self.record.cut(counters.rows):
             told = f"rows that came after update {counters.updates} are computed again"
@@ -180,6 +181,7 @@ class Session:
         self.display.say(f"{problem}: back to update {saved.updates} with new random numbers")
         fold_in = FOLD_IN_EACH if state.key.ndim else jax.random.fold_in
         state = state._replace(key=fold_in(state.key, attempt))
+        state = devices.like(state, self.programs.like)
         return state, saved._replace(
             restores=counters.restores + 1, seconds=counters.seconds + seconds
         )
@@ -195,7 +197,8 @@ class Session:
         """Evaluates the trained agents, if wanted; prints and writes the scores."""
         if not self.settings.evaluates:
             return None
-        evaluation = evaluate_run(self.training, self.settings, state)
+        alone = state._replace(agent=devices.on_one(state.agent))
+        evaluation = evaluate_run(self.training, self.settings, alone)
         write_evaluation(self.directory, evaluation)
         self.display.console.print(evaluation.table)
         self.display.say(

@@ -65,6 +65,8 @@ class Training:
     games: Callable[[int], EpisodesOf] | None = None
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
     pure function. Without it `games.of_player` makes them, if that makes the evaluation."""
+    blocks: int = 1
+    """Blocks of environments that devices may share (`loop.Config.blocks`)."""
     lower_is_better: bool = False
     """Whether the score is an error."""
     budget_shapes_learning: bool = False
@@ -105,6 +107,8 @@ class Config:
     checkpoint."""
     directory: str = ""
     """Run directory to create; empty: runs/NAME-DATE-TIME."""
+    devices: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="all|N")] = "1"
+    """Devices that share the work: seeds first, then the blocks of each (see loop.blocks)."""
     resume: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="DIR")] = ""
     """Run directory to continue, with the configuration saved there."""
 
@@ -113,6 +117,8 @@ class Config:
             raise ValueError(
                 f"seed must be below 2**31; got {self.seed} and {self.num_seeds} seeds"
             )
+        if self.devices != "all" and not (self.devices.isdecimal() and int(self.devices)):
+            raise ValueError(f"devices is {self.devices!r}, expected all or a number from 1 on")
 
     @property
     def seeds(self) -> list[int]:
@@ -217,6 +223,7 @@ MAY_CHANGE = frozenset(
         "run.on_nonfinite",
         "run.evaluation_games",
         "run.evaluation_greedy",
+        "run.devices",
         "run.directory",
         "run.resume",
     }

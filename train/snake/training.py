@@ -24,6 +24,7 @@ def make_training(config: AnyConfig) -> settings.Training:
             place=f" on {config.env.rows}×{config.env.cols}",
             deterministic=config.run.evaluation_greedy,
         ),
+        blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,
         budget_shapes_learning=config.anneal_steps is None,

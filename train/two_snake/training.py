@@ -30,6 +30,7 @@ def make_training(config: Config) -> settings.Training:
             config, [parameters(agent) for agent in agents], seeds, keys
         ),
         games=partial(games_of, config),
+        blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         score=evaluation.SCORE,
         budget_shapes_learning=config.anneal or len(config.curriculum.stages()) > 1,

@@ -1,0 +1,85 @@
+"""Runs on several devices: the numbers of one device, moved from one number of them to another."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from tests.train.host.crashes import timeless_rows
+from train.host import devices, runs
+from train.host.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[3]
+ROUNDING = 1e-3
+"""Sums over devices round otherwise; Adam makes 1e-7 larger (see tests/jaxrl/test_sharding.py)."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("devices")
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    command = [sys.executable, "-m", "tests.train.host.device_runs", str(directory)]
+    found = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
+    (directory / "said").write_text(found.stderr)
+    (directory / "printed").write_text(found.stdout)
+    return directory
+
+
+def parameters(directory: Path) -> list[np.ndarray]:
+    return [np.asarray(x) for x in jax.tree.leaves(runs.load(directory).state.agent.params)]
+
+
+def assert_equal(one: Path, other: Path) -> None:
+    for x, y in zip(parameters(one), parameters(other), strict=True):
+        np.testing.assert_allclose(x, y, rtol=ROUNDING, atol=ROUNDING)
+    for x, y in zip(timeless_rows(one), timeless_rows(other), strict=True):
+        assert x["episodes"] == y["episodes"]
+        assert x["agent"] == pytest.approx(y["agent"], rel=ROUNDING, abs=ROUNDING)
+        assert ("evaluated" in x) == ("evaluated" in y)
+
+
+@pytest.mark.parametrize(("one", "other"), [("one", "four"), ("seeds", "all"), ("one", "moved")])
+def test_the_numbers_do_not_depend_on_the_devices(finished, one, other):
+    assert_equal(finished / one, finished / other)
+
+
+def test_the_devices_are_used(finished):
+    printed = (finished / "printed").read_text()
+    assert [printed.count(f"for {n} devices") for n in (2, 4)] == [1, 3]
+
+
+def test_what_cannot_be_shared_is_refused_in_one_line(finished):
+    said = (finished / "said").read_text()
+    assert "--devices 3 cannot share 1 seeds of 4 blocks equally: give 2 devices" in said
+    assert "--devices 16: there are 8" in said
+    assert said.count("expected all or a number from 1 on") == 2
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("count", "members", "blocks", "expected"),
+    [
+        (8, 1, 8, (1, 8)),
+        (8, 8, 8, (8, 1)),  # seeds first: they exchange nothing
+        (8, 4, 2, (4, 2)),
+        (8, 3, 4, (3, 2)),
+        (8, 5, 1, (5, 1)),
+        (8, 1, 1, (1, 1)),
+        (6, 4, 3, (2, 3)),
+    ],
+)
+def test_devices_are_given_to_seeds_first(count, members, blocks, expected):
+    assert devices.shared(count, members, blocks) == expected
+
+
+def test_one_device_needs_no_mesh():
+    assert devices.mesh_of("1", 4, 4) is None
+    with pytest.raises(UsageError, match="there are"):
+        devices.mesh_of("64", 64, 1)
