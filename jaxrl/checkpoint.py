@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 
 from jaxrl.types import PyTree
 
@@ -40,17 +41,31 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
     """Writes `state` (arrays, typed keys included) and `meta` (plain JSON) as step `step`.
 
     Keeps the newest `keep` checkpoints up to this step. Later ones are deleted too: a run that
-    saves an earlier step was resumed from before them. Raises OSError, with a file name, for what
+    saves an earlier step was resumed from before them. Of several processes all must save, and the
+    first one writes. Raises OSError, with a file name, for what
     the file system refuses; older checkpoints are still there then.
     """
     directory = Path(directory).resolve()
+    target = directory / f"{step:010d}"
+    leaves = {name: _plain(x) for name, x in sorted(_leaves(state).items())}
+    if jax.process_index() == 0:
+        _replace(directory, step, state, leaves, meta, keep)
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices(str(target))
+    return target
+
+
+def _replace(
+    directory: Path, step: int, state: PyTree, arrays: dict[str, np.ndarray], meta: dict, keep: int
+) -> None:
+    """Writes a checkpoint and deletes those that it replaces."""
     directory.mkdir(parents=True, exist_ok=True)
     for leftover in directory.glob(".*.partial"):  # of a save that a crash cut short
         shutil.rmtree(leftover)
     target = directory / f"{step:010d}"
     partial = target.with_name(f".{target.name}.partial")
     try:
-        _write(partial, step, state, meta)
+        _write(partial, step, state, arrays, meta)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)  # what is left of it fills the disk
         error.filename = str(target)
@@ -65,15 +80,16 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
             shutil.rmtree(directory / f"{other:010d}")
     for replaced in directory.glob(".*.replaced"):
         shutil.rmtree(replaced)
-    return target
 
 
-def _write(partial: Path, step: int, state: PyTree, meta: dict) -> None:
+def _write(
+    partial: Path, step: int, state: PyTree, arrays: dict[str, np.ndarray], meta: dict
+) -> None:
     """Writes the files of a checkpoint and waits until they are on the disk."""
     leaves = dict(sorted(_leaves(state).items()))
     partial.mkdir()
-    arrays = {str(i): _plain(x) for i, x in enumerate(leaves.values())}
-    np.savez(partial / ARRAYS, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
+    numbered = {str(i): x for i, x in enumerate(arrays.values())}
+    np.savez(partial / ARRAYS, allow_pickle=False, **numbered)  # pyright: ignore[reportArgumentType]
     record = {
         "format": FORMAT,
         "step": step,
@@ -146,8 +162,14 @@ def _is_key(x) -> bool:
 
 
 def _plain(x: jax.Array) -> np.ndarray:
-    """The numbers of an array or of a typed key, in a dtype that NumPy itself has."""
-    numbers = np.asarray(jax.random.key_data(x) if _is_key(x) else x)
+    """The numbers of an array or of a typed key, in a dtype that NumPy itself has.
+
+    An array that is spread over several processes is gathered, for which all of them must ask.
+    """
+    data = jax.random.key_data(x) if _is_key(x) else x
+    if isinstance(data, jax.Array) and not data.is_fully_addressable:
+        data = multihost_utils.process_allgather(data, tiled=True)
+    numbers = np.asarray(data)
     return numbers if numbers.dtype.isbuiltin == 1 else numbers.view(f"u{numbers.itemsize}")
 
 
@@ -185,10 +207,14 @@ def _load(path: Path, key_impls: dict[str, str], like: PyTree) -> PyTree:
 
 def _placed(numbers: np.ndarray, like: Any, key_impl: str | None) -> jax.Array:
     """An array or a typed key on the devices of `like`; on the default one if it has none."""
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     if key_impl is None:
         numbers = numbers.view(like.dtype)
-    array = jax.device_put(numbers, getattr(like, "sharding", None) or device, may_alias=False)
+    place = getattr(like, "sharding", None) or device
+    if place.is_fully_addressable:
+        array = jax.device_put(numbers, place, may_alias=False)
+    else:  # each process has read the whole file, and keeps its part
+        array = jax.make_array_from_callback(numbers.shape, place, lambda index: numbers[index])
     return array if key_impl is None else jax.random.wrap_key_data(array, impl=key_impl)
 
 

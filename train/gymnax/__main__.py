@@ -2,7 +2,10 @@
 
 import sys
 
-from train.gymnax.program import main
+from train.host import distributed
 
 if __name__ == "__main__":
+    distributed.begin()  # before anything computes, as gymnax does when it is imported
+    from train.gymnax.program import main
+
     sys.exit(main(sys.argv[1:]))

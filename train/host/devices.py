@@ -6,13 +6,17 @@ Devices are given to members first; what is left splits the blocks of each (see 
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh
 
 from jaxrl import sharding
-from jaxrl.types import PyTree
+from jaxrl.types import AgentState, PyTree, below_params
 from train.host.errors import UsageError
 
+GATHERED = 2**26
+"""Bytes of an array up to which processes exchange all of it."""
 AXES = (sharding.MEMBER, sharding.BLOCK)
 
 
@@ -23,12 +27,14 @@ def mesh_of(wanted: str, members: int, blocks: int) -> Mesh | None:
     wanted, or the number does not divide the work.
     """
     found = jax.devices()
+    wanted = "all" if jax.process_count() > 1 else wanted  # or a process would have none
     count = len(found) if wanted == "all" else int(wanted)
     if count > len(found):
         raise UsageError(f"--devices {count}: there are {len(found)}; give that, or all")
     shape = shared(count, members, blocks)
     used = shape[0] * shape[1]
-    if wanted != "all" and used != count:
+    alone = jax.process_count() == 1
+    if used != count and (wanted != "all" or not alone):
         raise UsageError(
             f"--devices {count} cannot share {members} seeds of {blocks} blocks equally: give "
             f"{used} devices, or another --loop.blocks or --run.num-seeds"
@@ -55,15 +61,30 @@ def layout(mesh: Mesh | None, state: PyTree, members: bool) -> Any:
     return None if mesh is None else sharding.shardings(mesh, state, members)
 
 
-def on_one(tree: PyTree) -> PyTree:
-    """A tree of arrays on the first device, for what is not split: evaluations, pictures."""
-    first = jax.devices()[0]
+def on_one(agent: AgentState) -> AgentState:
+    """An agent on the first device of this process, for what is not split: evaluations, pictures.
 
-    def moved(x: Any) -> Any:
-        whole = isinstance(x, jax.Array) and len(x.sharding.device_set) > 1
-        return jax.device_put(x, first) if whole else x
+    Where it is spread over processes, all of them must ask; a replay is then left out, as zeros.
+    """
 
-    return jax.tree.map(moved, tree)
+    def moved(path: tuple, x: Any) -> Any:
+        if not isinstance(x, jax.Array) or len(x.sharding.device_set) == 1:
+            return x
+        if x.is_fully_addressable:
+            return jax.device_put(x, jax.local_devices()[0])
+        if x.nbytes > GATHERED and not below_params(path):
+            return np.broadcast_to(np.zeros((), x.dtype), x.shape)
+        return gathered(x)
+
+    return jax.tree_util.tree_map_with_path(moved, agent)
+
+
+def gathered(x: jax.Array) -> Any:
+    """An array or a typed key that is spread over processes; all must ask."""
+    if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return multihost_utils.process_allgather(x, tiled=True)
+    numbers = multihost_utils.process_allgather(jax.random.key_data(x), tiled=True)
+    return jax.random.wrap_key_data(jnp.asarray(numbers), impl=jax.random.key_impl(x))
 
 
 def like(tree: PyTree, shapes: PyTree) -> PyTree:

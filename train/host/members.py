@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from jaxrl.loop import Metrics
 from jaxrl.types import PyTree
@@ -34,9 +34,9 @@ class Members(NamedTuple):
         A single member without numbers is a scalar seed, which is not vmapped.
         """
         if self.numbers is None:
-            return jnp.asarray(self.seeds if len(self.seeds) > 1 else self.seeds[0], jnp.int32)
-        numbers = {name: jnp.asarray(x, jnp.float32) for name, x in self.numbers.items()}
-        return jnp.asarray(self.seeds, jnp.int32), numbers
+            return np.asarray(self.seeds if len(self.seeds) > 1 else self.seeds[0], np.int32)
+        numbers = {name: np.asarray(x, np.float32) for name, x in self.numbers.items()}
+        return np.asarray(self.seeds, np.int32), numbers
 
     def label(self, index: int) -> dict[str, int]:
         """What a row of the record says of the member it is of."""

@@ -102,7 +102,7 @@ def sizing(shape: tuple[int, ...], config: Any) -> list[str]:
 
 def free_bytes() -> int | None:
     """What is free on the device; on CPUs in this process's container or machine; None: unknown."""
-    stats = jax.devices()[0].memory_stats()
+    stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
     known = [x for x in (free_of_machine(), free_of_container()) if x is not None]

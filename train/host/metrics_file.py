@@ -18,6 +18,7 @@
 A row that was damaged or deleted is reported by its number; all other rows are still used.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -26,6 +27,8 @@ import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+
+import jax
 
 from train.host.errors import UsageError, naming
 from train.host.records import finite_or_null
@@ -84,6 +87,28 @@ class MetricsFile:
         self._file.seek(end)
         self._next = count + 1
         return len(lines) - len(kept)
+
+
+class NoFile(contextlib.AbstractContextManager):
+    """In place of the file, for processes that write nothing."""
+
+    def __exit__(self, *_) -> None:
+        pass
+
+    def append(self, rows: list[dict[str, Any]]) -> None:
+        pass
+
+    def sync(self) -> None:
+        pass
+
+    def cut(self, count: int) -> int:
+        del count
+        return 0
+
+
+def opened(directory: Path) -> MetricsFile | NoFile:
+    """The file for this process: the first one writes."""
+    return MetricsFile(directory) if jax.process_index() == 0 else NoFile()
 
 
 def read_metrics(directory: str | Path, count: int = 0) -> list[dict[str, Any]]:

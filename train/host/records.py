@@ -130,6 +130,6 @@ def provenance() -> dict[str, Any]:
         commit = None
     return {
         "versions": {package: metadata.version(package) for package in packages},
-        "device": jax.devices()[0].device_kind,
+        "device": jax.local_devices()[0].device_kind,
         "git": commit,
     }

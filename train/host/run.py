@@ -7,6 +7,7 @@ way. Python only starts chunks and reads what they report. Reading takes a few m
 chunk is read before the next one starts.
 """
 
+import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,10 +16,10 @@ from rich.console import Console
 
 from jaxrl import checkpoint, checks
 from jaxrl.types import RunState
-from train.host import compiled, devices, metrics_file, records
+from train.host import compiled, devices, distributed, metrics_file, records
 from train.host.best import make as make_best
 from train.host.config import plain
-from train.host.errors import RunError, UsageError
+from train.host.errors import FAILED, RunError, UsageError, in_one_line
 from train.host.preparation import (
     compile_within_memory,
     policy_for,
@@ -57,9 +58,10 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     started = time.perf_counter()
     traced = trace(training, config)
     policy = policy_for(training, settings, name)
-    directory = Path(settings.resume or records.create(settings.directory, name))
-    with metrics_file.MetricsFile(directory) as record, Display(name) as display:
-        records.write_config(directory, name, preset, config)
+    directory = Path(settings.resume or distributed.told(created(settings.directory, name)))
+    with metrics_file.opened(directory) as record, Display(name, console()) as display:
+        if distributed.is_first():
+            records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
         with StopRequest(display.say) as stop:
             programs = compile_within_memory(traced, config)
@@ -83,13 +85,29 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             )
             try:
                 state, counters = session.train()
+                state = state._replace(agent=devices.on_one(state.agent))
                 return Result(directory, state, session.evaluate(state), counters.updates)
             except checkpoint.CheckpointError as error:
                 raise UsageError(str(error)) from error
             except Exception as error:
+                if not isinstance(error, RunError) and not distributed.is_alone():
+                    # such as a connection that broke: to wait for the others would be in vain
+                    said = f"a process is gone, or failed ({in_one_line(error)[:200]})"
+                    print(f"{said}: start all again with --resume {directory}", file=sys.stderr)
+                    distributed.leave(FAILED)
                 if not isinstance(error, RunError):
                     error.add_note(f"--resume {directory} continues from the newest checkpoint")
                 raise
+
+
+def created(directory: str, name: str) -> str:
+    """A new run directory, made by the first process."""
+    return str(records.create(directory, name)) if distributed.is_first() else ""
+
+
+def console() -> Console | None:
+    """Where the progress of this process is shown; that of the first one is enough."""
+    return None if distributed.is_first() else Console(quiet=True)
 
 
 def train_program(
@@ -105,9 +123,10 @@ def train_program(
         training = program.training(config)
     result = run(training, config, program.address, preset)
     settings: Config = config.run
-    state = result.state._replace(agent=devices.on_one(result.state.agent))
-    agents = agents_of(state.agent, settings.num_seeds)
-    finished = Run(result.directory, program, config, result.updates, agents, state)
+    if not distributed.is_first():
+        return result
+    agents = agents_of(result.state.agent, settings.num_seeds)
+    finished = Run(result.directory, program, config, result.updates, agents, result.state)
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
     paths = program.pictures(finished, games, key, result.evaluation)

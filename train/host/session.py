@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.types import RunState
-from train.host import compiled, devices, metrics_file, policy_files
+from train.host import compiled, devices, distributed, metrics_file, policy_files
 from train.host.best import Best
 from train.host.config import differences
 from train.host.errors import Interrupted, NonFiniteError
@@ -54,7 +54,7 @@ class Session:
         state, counters = self.load()
         self.display.begin(self.fraction(counters), self.training.unit)
         while self.fraction(counters) < 1:
-            if self.stop.requested:
+            if distributed.any_of(self.stop.requested):
                 self.save(state, counters)
                 raise Interrupted(
                     f"stopped after {self.steps(counters):,} of "
@@ -194,11 +194,15 @@ class Session:
         )
 
     def evaluate(self, state: RunState) -> Evaluation | None:
-        """Evaluates the trained agents, if wanted; prints and writes the scores."""
+        """Evaluates the trained agents, if wanted; prints and writes the scores.
+
+        `state` has its agent on one device.
+        """
         if not self.settings.evaluates:
             return None
-        alone = state._replace(agent=devices.on_one(state.agent))
-        evaluation = evaluate_run(self.training, self.settings, alone)
+        if not distributed.is_first():
+            return None
+        evaluation = evaluate_run(self.training, self.settings, state)
         write_evaluation(self.directory, evaluation)
         self.display.console.print(evaluation.table)
         self.display.say(

@@ -109,6 +109,8 @@ class Config:
     """Run directory to create; empty: runs/NAME-DATE-TIME."""
     devices: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="all|N")] = "1"
     """Devices that share the work: seeds first, then the blocks of each (see loop.blocks)."""
+    distributed: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="auto|...")] = ""
+    """Join other processes: auto (SLURM, Open MPI, Cloud TPU), or HOST:PORT,INDEX,COUNT."""
     resume: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="DIR")] = ""
     """Run directory to continue, with the configuration saved there."""
 
@@ -224,6 +226,7 @@ MAY_CHANGE = frozenset(
         "run.evaluation_games",
         "run.evaluation_greedy",
         "run.devices",
+        "run.distributed",
         "run.directory",
         "run.resume",
     }

@@ -2,8 +2,10 @@
 
 import sys
 
-from train.host import command
-from train.two_snake.program import PROGRAM
+from train.host import command, distributed
 
 if __name__ == "__main__":
+    distributed.begin()  # before anything computes, as gymnax does when it is imported
+    from train.two_snake.program import PROGRAM
+
     sys.exit(command.main(PROGRAM))

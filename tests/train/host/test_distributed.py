@@ -1,0 +1,140 @@
+"""Runs of several processes on this machine: the numbers of one, stopped together, none left."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxrl import checkpoint
+from tests.train.host.crashes import timeless_rows
+from tests.train.host.device_runs import FLAGS, STEPS
+from tests.train.host.test_devices import assert_equal
+from train.host import distributed, metrics_file
+from train.host.errors import FAILED, INTERRUPTED, REFUSED
+
+ROOT = Path(__file__).resolve().parents[3]
+BOUND = 90  # seconds until the others of a dead process have ended
+LONG = 50_000_000
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def start(count: int, *arguments: str) -> list[subprocess.Popen[str]]:
+    """So many processes of one run; a single one is not distributed."""
+    environment = {k: x for k, x in os.environ.items() if "proxy" not in k.lower()}
+    command, port = [sys.executable, "-m", "train.gymnax", *arguments], free_port()
+    joined = [["--distributed", f"127.0.0.1:{port},{i},{count}"] for i in range(count)]
+    pipe = subprocess.PIPE
+    return [
+        subprocess.Popen(
+            [*command, *(flags if count > 1 else [])],
+            cwd=ROOT,
+            env=environment,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+        )
+        for flags in joined
+    ]
+
+
+def ended(processes: list[subprocess.Popen[str]], seconds: float = 240) -> list[int]:
+    try:
+        said = [process.communicate(timeout=seconds) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert not any("Traceback" in err for _, err in said), said
+    return [process.returncode for process in processes]
+
+
+def fresh(directory: Path, steps: int = STEPS) -> list[str]:
+    budget = "--no-anneal", "--run.total-steps", str(steps), "--run.directory", str(directory)
+    return ["ppo", *budget, *FLAGS]
+
+
+def wait_for_rows(directory: Path, count: int) -> None:
+    begun = time.monotonic()
+    while metrics_file.count_rows(directory) < count:
+        assert time.monotonic() - begun < 120, "the run does not begin"
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("alone") / "run"
+    assert ended(start(1, *fresh(directory))) == [0]
+    return directory
+
+
+def test_two_processes_give_the_numbers_of_one(alone, tmp_path):
+    assert ended(start(2, *fresh(tmp_path / "run"))) == [0, 0]
+    assert_equal(alone, tmp_path / "run")
+    names = {path.name for path in alone.iterdir()}
+    assert {path.name for path in (tmp_path / "run").iterdir()} == names
+
+
+@pytest.mark.slow
+def test_four_processes_give_the_numbers_of_one(alone, tmp_path):
+    assert ended(start(4, *fresh(tmp_path / "run"))) == [0] * 4
+    assert_equal(alone, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_stops_all_at_the_same_chunk(tmp_path):
+    directory = tmp_path / "run"
+    processes = start(2, *fresh(directory, LONG))
+    wait_for_rows(directory, 3)
+    processes[1].send_signal(signal.SIGTERM)
+    assert ended(processes) == [INTERRUPTED] * 2
+    saved = checkpoint.steps(directory / "checkpoints")[-1]
+    rows = timeless_rows(directory)
+    assert rows[-1]["updates"] == saved
+    more = str(rows[-1]["steps"] + STEPS)
+    assert ended(start(1, "--resume", str(directory), "--run.total-steps", more)) == [0]
+    assert timeless_rows(directory)[: len(rows)] == rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_others_end_when_one_is_killed(tmp_path, victim):
+    directory = tmp_path / "run"
+    processes = start(2, *fresh(directory, LONG))
+    wait_for_rows(directory, 8)
+    processes[victim].kill()
+    codes = ended(processes, BOUND)
+    assert codes[victim] == -signal.SIGKILL
+    assert codes[1 - victim] == FAILED
+    more = str(timeless_rows(directory)[-1]["steps"] + STEPS)
+    again = start(2, "--resume", str(directory), "--run.total-steps", more)
+    assert ended(again) == [0, 0]
+    updates = [row["updates"] for row in timeless_rows(directory)]
+    assert updates == sorted(set(updates))
+
+
+@pytest.mark.parametrize("value", ["nowhere", "127.0.0.1:1", "127.0.0.1:1,2,2", "127.0.0.1:1,0"])
+def test_a_value_without_meaning_is_refused_in_one_line(value, capsys):
+    with pytest.raises(SystemExit) as stop:
+        distributed.begin(["--distributed", value])
+    assert stop.value.code == REFUSED
+    said = capsys.readouterr().err
+    assert "HOST:PORT,INDEX,COUNT" in said
+    assert said.count("\n") == 1
+
+
+def test_without_the_flag_nothing_happens():
+    distributed.begin(["ppo", "--run.seed", "1"])
+    assert distributed.is_alone()
+    assert distributed.is_first()
+    assert distributed.told("x") == "x"
+    assert [distributed.any_of(x) for x in (True, False)] == [True, False]
+    assert distributed.value_of(["--distributed=auto"]) == "auto"

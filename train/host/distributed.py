@@ -1,0 +1,101 @@
+"""Runs of several processes, on one machine or many: the same program in each, in step.
+
+`--distributed auto` finds SLURM, Open MPI and Cloud TPU by itself; otherwise each process is told
+where the first one is, which one it is and how many there are, as `--distributed
+HOST:PORT,INDEX,COUNT`. All processes compute; the first one alone writes records, checkpoints and
+pictures. They share the file system.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+
+from train.host.errors import REFUSED, UsageError
+
+PATTERN = re.compile(r"(?P<address>[^\s,]+:\d+),(?P<index>\d+),(?P<count>\d+)")
+SILENT = 30
+"""Seconds without a sign of life after which a process is given up."""
+DAY = 86_400
+
+
+def begin(arguments: Sequence[str] | None = None) -> None:
+    """Joins the other processes if the command line says so; ends this one if it cannot.
+
+    Call it before anything computes: gymnax does when it is imported.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    wanted = value_of(arguments)
+    if not wanted:
+        return
+    try:
+        join(wanted)
+    except (UsageError, ValueError, RuntimeError) as error:
+        print(f"--distributed {wanted}: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(REFUSED)
+
+
+def value_of(arguments: Sequence[str]) -> str:
+    """The value of `--distributed`; empty without one."""
+    for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument == "--distributed":
+            return value
+        if argument.startswith("--distributed="):
+            return argument.partition("=")[2]
+    return ""
+
+
+def join(wanted: str) -> None:
+    """Connects to the other processes. Raises UsageError for a value that means nothing."""
+    join_in_time = partial(
+        jax.distributed.initialize,
+        heartbeat_timeout_seconds=SILENT,
+        shutdown_timeout_seconds=DAY,  # the others wait for the first one's pictures
+    )
+    if wanted == "auto":
+        join_in_time()
+        return
+    found = PATTERN.fullmatch(wanted)
+    if not found or int(found["index"]) >= int(found["count"]):
+        raise UsageError("expected auto or HOST:PORT,INDEX,COUNT, with INDEX below COUNT")
+    own = found["address"] if found["index"] == "0" else None
+    place = found["address"], int(found["count"]), int(found["index"])
+    join_in_time(*place, coordinator_bind_address=own)
+
+
+def is_first() -> bool:
+    """Whether this process writes; a single one does."""
+    return jax.process_index() == 0
+
+
+def is_alone() -> bool:
+    return jax.process_count() == 1
+
+
+def any_of(flag: bool) -> bool:
+    """Whether it is true in any process; all must ask."""
+    if is_alone():
+        return flag
+    return bool(multihost_utils.process_allgather(np.array(flag)).any())
+
+
+def told(text: str) -> str:
+    """What the first process says; all must ask."""
+    if is_alone():
+        return text
+    data = np.zeros(4096, np.uint8)
+    said = text.encode() if is_first() else b""
+    data[: len(said)] = np.frombuffer(said, np.uint8)
+    return bytes(multihost_utils.broadcast_one_to_all(data)).rstrip(b"\0").decode()
+
+
+def leave(code: int) -> None:
+    """Ends this process at once: others are gone, and would be waited for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
