@@ -15,7 +15,7 @@ from rich.console import Console
 
 from jaxrl import checkpoint, checks
 from jaxrl.types import RunState
-from train.host import compiled, metrics_file, records
+from train.host import compiled, log, metrics_file, records
 from train.host.best import make as make_best
 from train.host.config import plain
 from train.host.errors import RunError, UsageError
@@ -54,11 +54,16 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     if settings.resume:
         refuse_other_config(training, config, name)
         refuse_lost(Path(settings.resume))
+    log.refuse_missing(settings.log)
     started = time.perf_counter()
     traced = trace(training, config)
     policy = policy_for(training, settings, name)
     directory = Path(settings.resume or records.create(settings.directory, name))
-    with metrics_file.MetricsFile(directory) as record, Display(name) as display:
+    with (
+        metrics_file.MetricsFile(directory) as record,
+        log.opened(settings.log, directory, settings.seeds, plain(config)) as logged,
+        Display(name) as display,
+    ):
         records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
         with StopRequest(display.say) as stop:
@@ -78,16 +83,22 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
                 stop,
                 meta,
                 best,
+                logged,
             )
-            try:
-                state, counters = session.train()
-                return Result(directory, state, session.evaluate(state), counters.updates)
-            except checkpoint.CheckpointError as error:
-                raise UsageError(str(error)) from error
-            except Exception as error:
-                if not isinstance(error, RunError):
-                    error.add_note(f"--resume {directory} continues from the newest checkpoint")
-                raise
+            return completed(session)
+
+
+def completed(session: Session) -> Result:
+    """Trains and evaluates; an error that nobody foresaw also says how the run goes on."""
+    try:
+        state, counters = session.train()
+        return Result(session.directory, state, session.evaluate(state), counters.updates)
+    except checkpoint.CheckpointError as error:
+        raise UsageError(str(error)) from error
+    except Exception as error:
+        if not isinstance(error, RunError):
+            error.add_note(f"--resume {session.directory} continues from the newest checkpoint")
+        raise
 
 
 def train_program(

@@ -92,11 +92,11 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
 
 
 def without_scores(config: Any, default: Any) -> Any:
-    """`config` without scores while training: members are compared after it."""
-    names = [x for x in ("evaluate_every", "patience") if hasattr(config.run, x)]
+    """`config` without scores while training, and without a log: members are compared after it."""
+    names = [x for x in ("evaluate_every", "patience", "log") if hasattr(config.run, x)]
     if given := [x for x in names if getattr(config.run, x) != getattr(default.run, x)]:
         raise UsageError(f"{flag(f'run.{given[0]}')} is for a single run: leave it out of a sweep")
-    off = {"evaluate_every": 0, "patience": None}
+    off = {"evaluate_every": 0, "patience": None, "log": "none"}
     return with_evaluation(config, **{name: off[name] for name in names})
 
 
