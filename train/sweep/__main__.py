@@ -20,6 +20,8 @@ from train.sweep.plan import Trial
 from train.sweep.sweep import Sweep, Trials
 
 USAGE = "python -m train.sweep NAME [PRESET]"
+OF_ONE_RUN = ("num_seeds", "evaluate_every", "evaluate_games", "patience", "log")
+"""Fields of `run` that a sweep does not take from the `--config` of a run."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     if not name:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
     program = find(name, "the command line")
-    config, preset = parse(program, [*([preset] if preset else []), *flags])
+    config, preset = parse(program, [*([preset] if preset else []), *flags], OF_ONE_RUN)
     if config.run.resume or config.run.directory or config.run.num_seeds != 1:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     config = without_scores(config, program.presets[preset])
