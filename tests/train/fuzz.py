@@ -81,6 +81,10 @@ def arrays_of_policy() -> dict[str, np.ndarray]:
     return safetensors.numpy.load_file(POLICY)
 
 
+def read_config_flag(folder: Path) -> Any:
+    return command.parse(find("snake", "a test"), ["--config", str(folder / "config.yaml")])
+
+
 def read_saved(folder: Path) -> Any:
     return rebuild(snake_config(), records.read_config(folder)["config"])
 
@@ -137,6 +141,7 @@ LOADERS = {
     ),
     "configuration": Loader("config.yaml", records.read_config, config_text, inside.yaml_files()),
     "saved configuration": Loader("config.yaml", read_saved, config_text, inside.yaml_files()),
+    "--config": Loader("config.yaml", read_config_flag, config_text, inside.yaml_files()),
     "metrics": Loader(
         "metrics.jsonl", metrics_file.read_metrics, lambda: METRICS, inside.JSON_LINES
     ),
@@ -216,6 +221,7 @@ def listing(folder: Path) -> set[str]:
 NUMERALS = ["-1", "0", "1", "3", "2147483648", "nan", "inf", "-inf", "1e30", "1e-30", str(10**30)]
 WORDS = ["", "word", "é漢", "../missing", "missing/below", ".", "broken", "None", "True", "--"]
 FLAGS = ["--unknown", "--run.unknown", "--help-me", "--", "-x", "--agent", "stray"]
+FLAGS += ["--config", "--config=broken"]
 COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evaluate": evaluate.main,
     "render": render.main,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from train.gymnax import environments, pictures
 from train.gymnax.config import PRESETS, SUMMARIES, AnyConfig, idle, preset_for
 from train.gymnax.training import make_training
-from train.host import command
+from train.host import command, saved
 from train.host.errors import UsageError
 from train.host.program import Program
 from train.host.run import Result, train_program
@@ -31,7 +31,7 @@ def suited(arguments: Sequence[str]) -> list[str]:
     if not any(x.partition("=")[0] in ("--env.id", "--env.options") for x in given):
         return given
     algorithm = given.pop(0) if not given[0].startswith("-") else next(iter(PRESETS))
-    if algorithm not in PRESETS or command.resumed(given):
+    if algorithm not in PRESETS or saved.resumed(given) or saved.without_config(given)[0]:
         return list(arguments)
     config, _ = command.parse(PROGRAM, [algorithm, *given])
     try:

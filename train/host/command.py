@@ -1,22 +1,22 @@
 """The command line of every program: presets, flags, `--resume`, and errors in one line.
 
-python -m train.NAME [PRESET] [--field value ...]
+python -m train.NAME [PRESET] [--config FILE] [--field value ...]
 """
 
 import contextlib
+import inspect
 import io
-import itertools
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar, cast
 
 import tyro
 
 from jaxrl import checks
 from train.host import records
-from train.host.config import field_of, flag, names_below, rebuild
+from train.host.config import field_of, flag, names_below
 from train.host.errors import (
     FAILED,
     QUIT,
@@ -28,8 +28,11 @@ from train.host.errors import (
 )
 from train.host.program import Program
 from train.host.run import train_program
+from train.host.saved import elsewhere, resumed, saved_by, without_config
 
 C = TypeVar("C")
+FROM_FILE = """--config FILE: begin with the values in FILE, the config.yaml of a run, or its
+directory; other flags change them."""
 
 
 def main(program: Program, arguments: Sequence[str] | None = None) -> int:
@@ -71,22 +74,29 @@ def command(function: Callable[[], object]) -> int:
     return 0
 
 
-def parse(program: Program, arguments: Sequence[str]) -> tuple[Any, str]:
-    """`(config, preset)`; with `--resume DIR`, the configuration saved there is the default."""
+def parse(
+    program: Program, arguments: Sequence[str], left: Collection[str] = ()
+) -> tuple[Any, str]:
+    """`(config, preset)`; with `--resume DIR`, the configuration saved there is the default.
+
+    So it is with `--config FILE`, but for where that run was, and for the fields of `run` that are
+    `left`.
+    """
     arguments, presets = list(arguments), program.presets
     chosen = arguments.pop(0) if arguments and not arguments[0].startswith("-") else None
     if chosen is not None and chosen not in presets:
         raise UsageError(f"there is no preset {chosen}: choose one of {', '.join(presets)}")
     preset = chosen or next(iter(presets))
-    default = presets[preset]
+    default = known = presets[preset]
+    file, arguments = without_config(arguments)
     if directory := resumed(arguments):
-        saved = records.read_config(directory)
-        if saved["name"] != program.address or saved["preset"] not in presets:
-            raise UsageError(f"{directory} is a run of {saved['name']}, not of {program.address}")
-        if chosen not in (None, saved["preset"]):
-            raise UsageError(f"{directory} has the preset {saved['preset']}: leave out {chosen}")
-        preset = saved["preset"]
-        default = rebuild(presets[preset], saved["config"])
+        if file:
+            raise UsageError(f"--resume {directory} has a configuration: leave out --config")
+        preset, default = saved_by(program, directory, records.read_config(directory), chosen)
+        known = presets[preset]
+    elif file:
+        preset, default = saved_by(program, file, records.read_config_file(file), chosen)
+        default = known = elsewhere(default, presets[preset], left)
     usage = f"{program.command} [{' | '.join(presets)}]"
     try:
         config = parse_flags(usage, default, arguments, described(program))
@@ -97,7 +107,7 @@ def parse(program: Program, arguments: Sequence[str]) -> tuple[Any, str]:
                 f"the preset goes before the flags: {program.command} {late} --..."
             ) from None
         raise
-    refuse_idle(program, config, presets[preset])
+    refuse_idle(program, config, known)
     return config, preset
 
 
@@ -127,23 +137,14 @@ def with_flags(message: str, config: Any) -> str:
     return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", spelled, message)
 
 
-def described(program: Program) -> str | None:
-    """A line for each preset, for `--help`."""
-    if not program.summaries:
-        return None
-    first, *others = program.summaries.items()
-    lines = [f"{first[0]} (the default): {first[1]}", *(f"{name}: {x}" for name, x in others)]
-    return "Presets:\n\n" + "\n\n".join(lines)
-
-
-def resumed(arguments: Sequence[str]) -> str | None:
-    """The value of `--resume`, which is needed before the other flags can be parsed."""
-    for argument, value in itertools.zip_longest(arguments, arguments[1:]):
-        if argument == "--resume" and value:
-            return value
-        if argument.startswith("--resume="):
-            return argument.partition("=")[2]
-    return None
+def described(program: Program) -> str:
+    """For `--help`: a line for each preset, and one for `--config`, which is no field."""
+    kind = type(next(iter(program.presets.values())))
+    lines = [inspect.getdoc(kind) or ""]
+    if program.summaries:
+        lines = [f"{name}: {x}" for name, x in program.summaries.items()]
+        lines = ["Presets:", lines[0].replace(":", " (the default):", 1), *lines[1:]]
+    return "\n\n".join([*lines, FROM_FILE])
 
 
 def parse_flags(

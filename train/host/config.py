@@ -16,12 +16,16 @@ MOST_NAMED = 8
 """Fields that a message names, at most."""
 
 
-def check_options(options: Any) -> None:
-    """Raises UsageError, which names the flag, for the first option that is not as declared."""
+def check_options(options: Any, source: str = "") -> None:
+    """Raises UsageError, which names the flag, for the first option that is not as declared.
+
+    `source` is the file that they come from, if from one.
+    """
     try:
         checks.config(options)
     except checks.OutOfRange as error:
-        raise UsageError(f"{flag(error.name)} {error.problem}") from error
+        said = f"{source}: " if source else ""
+        raise UsageError(f"{said}{flag(error.name)} {' '.join(error.problem.split())}") from error
 
 
 def flag(name: str) -> str:
@@ -54,11 +58,11 @@ def rebuild(like: C, saved: Any, path: str = "") -> C:
     A field that is missing was added since: it gets its default, which must be what was done
     before there was that field. Raises UsageError where fields are unknown, or a value is refused.
     """
-    if isinstance(saved, list):
-        return tuple(rebuild(None, item) for item in saved)  # pyright: ignore[reportReturnType]
-    if isinstance(like, enum.Enum):
-        return type(like)[saved]
     if not dataclasses.is_dataclass(like):
+        if isinstance(saved, list):
+            return tuple(rebuild(None, item) for item in saved)  # pyright: ignore[reportReturnType]
+        if isinstance(like, enum.Enum):
+            return type(like)[saved]
         return saved
     fields = {field.name: field for field in dataclasses.fields(like)}
     found = set(map(str, saved)) if isinstance(saved, dict) else {str(saved)}

@@ -70,6 +70,11 @@ class MetricsFile:
                 data = data[self._file.write(data) :]
         self._next += len(rows)
 
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows that are there and whole."""
+        with self.path.open("rb") as file:
+            return [line.row for line in whole_lines(file)]
+
     def sync(self) -> None:
         """Returns when all rows would survive a power cut."""
         with naming(self.path):

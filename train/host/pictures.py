@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from train.host.metrics_file import read_metrics
-from train.host.records import replacing
+from train.host.records import read_config, replacing
 from train.host.rows import scalars
 from train.host.scores import read_evaluation
 
@@ -30,7 +30,8 @@ def draw_curve(directory: Path, score: str, title: str, unit: str = "environment
     """Writes `learning_curve.png` into a run directory, from its record and its `eval.json`."""
     path = directory / "learning_curve.png"
     rows, evaluation = read_metrics(directory), read_evaluation(directory)
-    learning_curve(rows, path, score, title, evaluation, unit)
+    greedy = read_config(directory)["config"]["run"].get("evaluation_greedy", True)
+    learning_curve(rows, path, score, title, evaluation, unit, greedy)
     return path
 
 
@@ -41,13 +42,16 @@ def learning_curve(
     title: str,
     evaluation: dict[str, Any] | None = None,
     unit: str = "environment steps",
+    greedy: bool = True,
 ) -> None:
     """Draws `score`, of finished episodes or of the agent, against steps and against time.
 
-    A thin line for each seed, their mean and, from three seeds on, its 95 % interval. `evaluation`
-    is the content of `eval.json`: the score after training, drawn where the curves end. Chunks
-    without a score, as no episode ended, are left out. `unit` says what a step is. Writes a PNG,
-    whole or not at all. Raises ValueError if there are rows, but none with this score.
+    A thin line for each seed, their mean and, from three seeds on, its 95 % interval; with dots,
+    where there are, the scores of games played while training (see `train.host.best`), of several
+    seeds their mean. `evaluation` is the content of `eval.json`: the score after training, drawn
+    where the curves end. Chunks without a score, as no episode ended, are left out. `unit` says
+    what a step is, `greedy` how the games while training were played. Writes a PNG, whole or not at
+    all. Raises ValueError if there are rows, but none with this score.
     """
     known = {name: None for row in rows for name in scalars(row)}
     if rows and score not in known:
@@ -56,8 +60,9 @@ def learning_curve(
     by_steps, by_time = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
     final = [] if evaluation is None else final_scores(evaluation, score)
     label = unit + " of each seed" * (len({row["seed"] for row in rows}) > 1)
-    _panel(by_steps, label, STEPS, rows, "steps", score, final)
-    _panel(by_time, "training time", TIMES, rows, "seconds", score, final)
+    played = f"{'greedy' if greedy else 'sampled'}, while training"
+    _panel(by_steps, label, STEPS, rows, "steps", score, final, played)
+    _panel(by_time, "training time", TIMES, rows, "seconds", score, final, played)
     by_steps.set_ylabel(score, parse_math=False)
     legend_below(figure, by_steps.get_legend_handles_labels()[0])
     save(figure, path)
@@ -101,6 +106,16 @@ def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
             values[-1] = last_value(np.array([row["steps"] for row in known]), values)
         found.append((np.array([row[x] for row in known], float), values))
     return found
+
+
+def evaluated_curves(rows: Sequence[Row], x: str) -> list[Curve]:
+    """For each seed its scores in games while training, over the field `x`, as `curves` gives them.
+
+    They are those of `evaluated` in the rows that have it (see `train.host.best`).
+    """
+    scored = [row for row in rows if "evaluated" in row]
+    means = [{"finished": {}, "agent": {"mean": row["evaluated"]["mean"]}} for row in scored]
+    return curves([row | mean for row, mean in zip(scored, means, strict=True)], "mean", x)
 
 
 def last_value(steps: np.ndarray, values: np.ndarray) -> float:
@@ -171,14 +186,19 @@ def _panel(
     x: str,
     score: str,
     final: Sequence[Marker],
+    played: str,
 ) -> None:
     """Draws all curves over one x axis, in a unit that suits its range."""
     end = max((row[x] for row in rows), default=0)
     scale = dress(axes, label, units, end)
     lines = [(line / scale, y) for line, y in curves(rows, score, x)]
+    scored = [(line / scale, y) for line, y in evaluated_curves(rows, x)]
     if lines:
         draw_lines(axes, lines)
-    else:
+    if scored:
+        style = {"color": VERMILLION, "markersize": 3, "label": played}
+        axes.plot(*mean_curve(scored)[:2], "o-", **style)
+    if not lines and not scored:
         say_empty(axes)
     _mark(axes, 1.02 * end / scale, final)
     if axes.dataLim.y0 >= 0:

@@ -22,6 +22,7 @@ from train.host.config import plain
 from train.host.errors import UsageError, in_one_line, naming
 
 CHECKPOINTS = "checkpoints"
+ADVICE = "give a directory that a run of train has written, such as runs/NAME-DATE"
 
 
 def create(directory: str, name: str) -> Path:
@@ -66,15 +67,30 @@ def write_config(directory: Path, name: str, preset: str, config: Any) -> None:
 def read_config(directory: str | Path) -> dict[str, Any]:
     """`{"name", "preset", "config"}` of a run directory, the last as plain data."""
     path = Path(directory) / "config.yaml"
-    advice = "give a directory that a run of train has written, such as runs/NAME-DATE"
     if not path.is_file():
-        raise UsageError(f"{directory} is not a run directory (no config.yaml in it): {advice}")
+        raise UsageError(f"{directory} is not a run directory (no config.yaml in it): {ADVICE}")
+    return read_config_file(path)
+
+
+def read_config_file(path: str | Path) -> dict[str, Any]:
+    """The same of a file like `config.yaml`, or of the one in a run directory."""
+    path = Path(path)
+    if path.is_dir():
+        return read_config(path)
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {path}: give the config.yaml of a run, or its directory"
+        )
     try:
         content = yaml.safe_load(path.read_text())
-        return {key: content[key] for key in ("name", "preset", "config")}
-    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
+        found = {key: content[key] for key in ("name", "preset", "config")}
+        words = (found["name"], found["preset"])
+        if not all(isinstance(x, str) and x.split() == [x][: len(x)] for x in words):
+            raise TypeError("name and preset must be words")
+        return found
+    except (yaml.YAMLError, ValueError, KeyError, TypeError, RecursionError) as error:
         reason = in_one_line(error)
-        raise UsageError(f"{path} is not the configuration of a run ({reason}): {advice}") from None
+        raise UsageError(f"{path} is not the configuration of a run ({reason}): {ADVICE}") from None
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from jaxrl import checkpoint, checks
 from jaxrl.types import RunState
-from train.host import compiled, devices, distributed, metrics_file, records
+from train.host import compiled, devices, distributed, log, metrics_file, records
 from train.host.best import make as make_best
 from train.host.config import plain
 from train.host.errors import FAILED, RunError, UsageError, in_one_line
@@ -55,11 +55,17 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     if settings.resume:
         refuse_other_config(training, config, name)
         refuse_lost(Path(settings.resume))
+    log.refuse_missing(settings.log)
     started = time.perf_counter()
     traced = trace(training, config)
     policy = policy_for(training, settings, name)
     directory = Path(settings.resume or distributed.told(created(settings.directory, name)))
-    with metrics_file.opened(directory) as record, Display(name, console()) as display:
+    kind = settings.log if distributed.is_first() else "none"
+    with (
+        metrics_file.opened(directory) as record,
+        log.opened(kind, directory, settings.seeds, plain(config)) as logged,
+        Display(name, console()) as display,
+    ):
         if distributed.is_first():
             records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
@@ -82,22 +88,29 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
                 stop,
                 meta,
                 best,
+                logged,
             )
-            try:
-                state, counters = session.train()
-                state = state._replace(agent=devices.on_one(state.agent))
-                return Result(directory, state, session.evaluate(state), counters.updates)
-            except checkpoint.CheckpointError as error:
-                raise UsageError(str(error)) from error
-            except Exception as error:
-                if not isinstance(error, RunError) and not distributed.is_alone():
-                    # such as a connection that broke: to wait for the others would be in vain
-                    said = f"a process is gone, or failed ({in_one_line(error)[:200]})"
-                    print(f"{said}: start all again with --resume {directory}", file=sys.stderr)
-                    distributed.leave(FAILED)
-                if not isinstance(error, RunError):
-                    error.add_note(f"--resume {directory} continues from the newest checkpoint")
-                raise
+            return completed(session)
+
+
+def completed(session: Session) -> Result:
+    """Trains and evaluates; an error that nobody foresaw also says how the run goes on."""
+    directory = session.directory
+    try:
+        state, counters = session.train()
+        state = state._replace(agent=devices.on_one(state.agent))
+        return Result(directory, state, session.evaluate(state), counters.updates)
+    except checkpoint.CheckpointError as error:
+        raise UsageError(str(error)) from error
+    except Exception as error:
+        if not isinstance(error, RunError) and not distributed.is_alone():
+            # such as a connection that broke: to wait for the others would be in vain
+            said = f"a process is gone, or failed ({in_one_line(error)[:200]})"
+            print(f"{said}: start all again with --resume {directory}", file=sys.stderr)
+            distributed.leave(FAILED)
+        if not isinstance(error, RunError):
+            error.add_note(f"--resume {directory} continues from the newest checkpoint")
+        raise
 
 
 def created(directory: str, name: str) -> str:

@@ -15,6 +15,7 @@ from train.host import compiled, devices, distributed, metrics_file, policy_file
 from train.host.best import Best
 from train.host.config import differences
 from train.host.errors import Interrupted, NonFiniteError
+from train.host.log import Log
 from train.host.members import Members
 from train.host.progress import Display, clock, per_second
 from train.host.records import CHECKPOINTS
@@ -45,6 +46,7 @@ class Session:
     stop: StopRequest
     meta: dict[str, Any]
     best: Best | None = None
+    log: Log = field(default_factory=Log)
     leaves_behind: bool = False  # members that are not finite, instead of `on_nonfinite`
     resumed: Path | None = None  # what `--resume` continues, if not the directory
     _saved: Counters = field(init=False)  # those of the newest checkpoint
@@ -137,6 +139,7 @@ class Session:
         if scored:
             rows = [row | {"evaluated": x} for row, x in zip(rows, scored, strict=True)]
         self.record.append(rows)
+        self.log.append(rows)
         score = (self.training.score, mean_score(rows, self.training.score))
         self.display.update(self.fraction(counters), self.steps(counters), rate, score)
 
@@ -167,6 +170,7 @@ class Session:
         if dropped := self.record.cut(counters.rows):
             told = f"rows that came after update {counters.updates} are computed again"
             self.display.say(f"{self.meta['name']}: {dropped} {told}")
+        self.log.begin(self.record.rows)
         self._saved = counters
         return state, counters
 

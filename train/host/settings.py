@@ -105,6 +105,9 @@ class Config:
     on_nonfinite: Literal["raise", "skip", "restore"] = "raise"
     """If training yields NaN or infinity: stop, undo that update, or return to the newest
     checkpoint."""
+    log: Literal["none", "tensorboard", "wandb"] = "none"
+    """Write the numbers of the record also for TensorBoard, or for Weights & Biases (offline,
+    unless WANDB_MODE says otherwise), into the run directory."""
     directory: str = ""
     """Run directory to create; empty: runs/NAME-DATE-TIME."""
     devices: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="all|N")] = "1"
@@ -223,6 +226,7 @@ MAY_CHANGE = frozenset(
         "run.patience",
         "run.checkpoint_every",
         "run.on_nonfinite",
+        "run.log",
         "run.evaluation_games",
         "run.evaluation_greedy",
         "run.devices",

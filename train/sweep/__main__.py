@@ -15,11 +15,14 @@ from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.errors import UsageError
 from train.host.program import Program, find
 from train.host.runs import with_evaluation
-from train.sweep import batches, files, plan
+from train.sweep import batches, cluster, files, plan
+from train.sweep.cluster import Cluster
 from train.sweep.plan import Trial
 from train.sweep.sweep import Sweep, Trials
 
 USAGE = "python -m train.sweep NAME [PRESET]"
+OF_ONE_RUN = ("num_seeds", "evaluate_every", "evaluate_games", "patience", "log")
+"""Fields of `run` that a sweep does not take from the `--config` of a run."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Options:
     """Directory to create; empty: runs/sweep-NAME-DATE-TIME."""
     resume: Annotated[str, tyro.conf.arg(metavar="DIR")] = ""
     """Directory of a sweep to continue; nothing else is given then."""
+    cluster: Cluster = field(default_factory=Cluster)
 
 
 def main(arguments: list[str]) -> int:
@@ -54,12 +58,13 @@ def main(arguments: list[str]) -> int:
         preset = given.pop(0) if given and not given[0].startswith("-") else ""
         options, rest = parse_known(USAGE, Options, given)
         check_options(options)
+        cluster.refuse(options)
         if options.resume:
             if name or rest:
                 raise UsageError(f"--resume {options.resume} continues as it began: give no more")
-            again(Path(options.resume)).run()
+            cluster.run(again(Path(options.resume)), options.cluster)
         else:
-            begin(name, preset, options, rest).run()
+            cluster.run(begin(name, preset, options, rest), options.cluster)
 
     return command(sweep)
 
@@ -69,12 +74,13 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     if not name:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
     program = find(name, "the command line")
-    config, preset = parse(program, [*([preset] if preset else []), *flags])
+    config, preset = parse(program, [*([preset] if preset else []), *flags], OF_ONE_RUN)
     if config.run.resume or config.run.directory or config.run.num_seeds != 1:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     config = without_scores(config, program.presets[preset])
     planned = planned_of(program, preset, config, options, flags)
-    parts = [part for group in planned.groups for part in batches.batches(program, group)]
+    groups = cluster.shared(planned.groups, options.cluster)
+    parts = [part for group in groups for part in batches.batches(program, group)]
     directory = Path(options.directory or records.create_dated(Path("runs"), f"sweep-{name}"))
     if options.directory:
         records.create(options.directory, "sweep")
@@ -84,7 +90,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
             "program": program.address,
             "preset": preset,
             "config": plain(config),
-            "options": asdict(options),
+            "options": {k: x for k, x in asdict(options).items() if k != "cluster"},
             "batches": [[trial.member for trial in part.trials] for part in parts],
         },
     )
@@ -92,11 +98,11 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
 
 
 def without_scores(config: Any, default: Any) -> Any:
-    """`config` without scores while training: members are compared after it."""
-    names = [x for x in ("evaluate_every", "patience") if hasattr(config.run, x)]
+    """`config` without scores while training, and without a log: members are compared after it."""
+    names = [x for x in ("evaluate_every", "patience", "log") if hasattr(config.run, x)]
     if given := [x for x in names if getattr(config.run, x) != getattr(default.run, x)]:
         raise UsageError(f"{flag(f'run.{given[0]}')} is for a single run: leave it out of a sweep")
-    off = {"evaluate_every": 0, "patience": None}
+    off = {"evaluate_every": 0, "patience": None, "log": "none"}
     return with_evaluation(config, **{name: off[name] for name in names})
 
 

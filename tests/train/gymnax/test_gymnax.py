@@ -21,6 +21,7 @@ from train.gymnax.environments import Game
 from train.gymnax.networks import Network
 from train.gymnax.program import main, suited
 from train.gymnax.training import make_training
+from train.host import records
 from train.policies import export as policies
 
 FILE = """
@@ -115,6 +116,18 @@ def test_options_and_numbers_reach_the_environment():
 def test_what_cannot_be_made_is_refused(own_file, game, message):
     with pytest.raises(ValueError, match=message):
         environments.make(game)
+
+
+def test_what_a_run_saved_keeps_its_preset(tmp_path):
+    """The environment chooses none, though it is a flag."""
+    records.write_config(tmp_path, "gymnax", "dqn", PRESETS["dqn"])
+    for flag in (
+        ["--config", str(tmp_path)],
+        [f"--config={tmp_path}"],
+        ["--resume", str(tmp_path)],
+    ):
+        given = [*flag, "--env.id", "Breakout-MinAtar"]
+        assert suited(given) == given
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,20 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.train import tiny
 from train.host import records
 from train.host.command import command, main, one_line, parse
 from train.host.config import plain
 from train.host.errors import QUIT, Interrupted, NonFiniteError, UsageError
+from train.sweep import files
+from train.sweep.__main__ import main as sweep
 
 
 def refusal(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
@@ -43,6 +48,11 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
         ("--resume", "Missing value for argument '--resume'"),
         ("--resume nowhere", "nowhere is not a run directory (no config.yaml in it)"),
         ("--resume=nowhere", "nowhere is not a run directory (no config.yaml in it)"),
+        ("--config", "--config needs one FILE"),
+        ("--config --run.seed 3", "--config needs one FILE"),
+        ("--config a --config=b", "--config needs one FILE"),
+        ("--config=nowhere.yaml", "there is no file nowhere.yaml: give the config.yaml of a run"),
+        ("--config .", ". is not a run directory (no config.yaml in it)"),
     ],
 )
 def test_a_mistake_is_answered_in_one_line(
@@ -123,6 +133,83 @@ def test_what_was_saved_is_the_default_of_a_resumption(tmp_path: Path):
     assert (plain(config), preset) == (expected, "slow")
 
 
+@pytest.mark.parametrize("of", ["file", "directory"])
+@pytest.mark.parametrize("spelled", ["--config={}", "--config {}"])
+def test_what_a_run_saved_begins_another(of: str, spelled: str, tmp_path: Path):
+    """All of it but its place; flags change it, before and after."""
+    agent, place = tiny.AgentConfig(learning_rate=0.25, replay=3), {"directory": "elsewhere"}
+    saved = tiny.Config(agent, replace(tiny.Config().run, seed=7, chunk_steps=15, **place))
+    records.write_config(tmp_path, "tests.train.tiny", "slow", saved)
+    source = tmp_path / "config.yaml" if of == "file" else tmp_path
+    flags = ["--run.seed", "8", *spelled.format(source).split(), "--agent.replay", "4"]
+    expected = plain(saved)
+    expected["run"] |= {"seed": 8, "directory": ""}
+    expected["agent"]["replay"] = 4
+    for preset in ([], ["slow"]):
+        config, found = parse(tiny.PROGRAM, [*preset, *flags])
+        assert (plain(config), found) == (expected, "slow")
+    config, _ = parse(tiny.PROGRAM, flags, ("seed", "chunk_steps"))
+    assert (config.run.seed, config.run.chunk_steps) == (8, tiny.Config().run.chunk_steps)
+    config, _ = parse(tiny.PROGRAM, flags[2:], ("seed",))
+    assert config.run.seed == 0
+
+
+def test_fields_that_need_each_other_can_be_left(tmp_path: Path):
+    saved = replace(tiny.Config().run, evaluate_every=3, patience=2)
+    records.write_config(tmp_path, "tests.train.tiny", "plain", replace(tiny.Config(), run=saved))
+    flags = [f"--config={tmp_path}"]
+    assert parse(tiny.PROGRAM, flags)[0].run == saved
+    config, _ = parse(tiny.PROGRAM, flags, ("evaluate_every", "patience"))
+    assert config == tiny.Config()
+
+
+@pytest.mark.parametrize(
+    ("name", "preset", "changes", "flags", "complaint"),
+    [
+        ("snake", "slow", {}, [], "is a run of snake, not of tests.train.tiny"),
+        ("tests.train.tiny", "fast", {}, [], "has the preset fast, which is unknown here"),
+        ("tests.train.tiny", "slow", {}, ["plain"], "has the preset slow: leave out plain"),
+        ("tests.train.tiny", "slow", {"replay": 0}, [], "config.yaml: --agent.replay is 0, exp"),
+        ("tests.train.tiny", "slow", {"replay": "x"}, [], "--agent.replay is 'x', expected an int"),
+        ("tests.train.tiny", "slow", {"more": 1}, [], "is of another version: see agent.more"),
+        ("two\nlines", "slow", {}, [], "is not the configuration of a run (name and preset must"),
+        ("tests.train.tiny", ["a"], {}, [], "is not the configuration of a run (name and preset"),
+    ],
+)
+def test_what_cannot_begin_a_run(
+    name: str, preset: Any, changes: dict, flags: list[str], complaint: str, tmp_path: Path, capsys
+):
+    saved = plain(tiny.Config())
+    saved["agent"] |= changes
+    content = {"name": name, "preset": preset, "config": saved}
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(content))
+    assert complaint in refusal([*flags, "--config", str(path)], capsys)
+
+
+def test_a_run_is_resumed_or_begun(tmp_path: Path, capsys: pytest.CaptureFixture):
+    records.write_config(tmp_path, "tests.train.tiny", "slow", tiny.Config())
+    said = refusal(["--resume", str(tmp_path), "--config", str(tmp_path)], capsys)
+    assert f"--resume {tmp_path} has a configuration: leave out --config" in said
+
+
+def test_a_sweep_of_what_a_run_saved(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """Of its presets and numbers; seeds, scores while training and the log are the sweep's own."""
+    agent = tiny.AgentConfig(learning_rate=0.25, replay=3)
+    run = replace(tiny.Config().run, num_seeds=2, evaluate_every=3, patience=2, log="wandb")
+    run = replace(run, total_steps=60, evaluation_games=0, evaluate_games=5)
+    records.write_config(tmp_path, "tests.train.tiny", "plain", tiny.Config(agent, run))
+    flags = ["--vary", "agent.learning_rate=0.25,0.5", "--seeds", "1", "--confirm", "0"]
+    place = ["--directory", str(tmp_path / "sweep"), "--config", str(tmp_path)]
+    assert sweep(["tests.train.tiny", *flags, *place, "--agent.replay=4"]) == 0
+    assert "2 configurations of 1 seeds, 60 environment steps" in capsys.readouterr().out
+    planned = files.read_plan(tmp_path / "sweep")["config"]
+    assert planned["agent"]["learning_rate"] == 0.25
+    assert planned["agent"]["replay"] == 4
+    base = plain(tiny.Config().run)
+    assert planned["run"] == {**base, "total_steps": 60, "evaluation_games": 0}
+
+
 def test_help_explains_every_field(capsys: pytest.CaptureFixture):
     with pytest.raises(SystemExit) as stop:
         parse(tiny.PROGRAM, ["--help"])
@@ -130,6 +217,7 @@ def test_help_explains_every_field(capsys: pytest.CaptureFixture):
     text = capsys.readouterr().out
     assert "python -m tests.train.tiny [plain | slow | endless]" in text
     assert "--resume DIR" in text
+    assert "--config FILE: begin with the values in FILE" in text
     for section in ("agent", "run"):
         for field in plain(tiny.Config())[section]:
             assert field == "resume" or f"--{section}.{field.replace('_', '-')}" in text

@@ -7,9 +7,11 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+from tests.train import tiny
 from tests.train.images import assert_drawn, saved, words_fit
-from train.host import metrics_file, pictures
+from train.host import metrics_file, pictures, records
 from train.host.rows import mean_score
+from train.host.settings import PlayConfig
 
 
 def rows_of(scores: dict[int, list[float | None]]) -> list[dict]:
@@ -192,6 +194,57 @@ def test_a_curve_is_drawn(tmp_path, scores, final):
     assert found["curve"] > 20
     assert (found["evaluation"] > 50) == bool(final)
     assert [entry.name for entry in tmp_path.iterdir()] == ["learning_curve.png"]
+
+
+def scored_rows(scores: dict[int, list[float | None]]) -> list[dict]:
+    """Rows whose episodes have no score, but games played after their chunk: `scores`, or none."""
+    rows = rows_of({seed: [None] * len(means) for seed, means in scores.items()})
+    means = [mean for values in scores.values() for mean in values]
+    for row, mean in zip(rows, means, strict=True):
+        if mean is not None:
+            row["evaluated"] = {"games": 8, "mean": mean, "low": mean - 1, "high": mean + 1}
+    return rows
+
+
+def test_scores_while_training_are_a_curve():
+    """One seed of it as it is, of several the mean of what all of them know."""
+    one = scored_rows({3: [None, 4.0, 7.0]})
+    ((x, y),) = pictures.evaluated_curves(one, "steps")
+    np.testing.assert_array_equal((x, y), ([1000, 1500], [4, 7]))
+    one[2]["evaluated"]["mean"] = None  # no game ended
+    one[2]["steps"] = 1001  # a short chunk is not averaged: these games are all of one policy
+    one[0]["evaluated"] = {"mean": 1.0}
+    ((x, y),) = pictures.evaluated_curves(one, "seconds")
+    np.testing.assert_array_equal((x, y), ([1.5, 3], [1, 4]))
+    assert pictures.evaluated_curves(rows_of({0: [1.0]}), "steps") == []
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+def test_scores_while_training_are_drawn(tmp_path, greedy):
+    rows, path = scored_rows({0: [None, 2.0, 4.0], 1: [None, 6.0, 5.0]}), tmp_path / "curve.png"
+    with saved() as figures:
+        pictures.learning_curve(rows, path, "score", "A run", greedy=greedy)
+    label = f"{'greedy' if greedy else 'sampled'}, while training"
+    for axes, x in zip(figures[0].axes, ([1000, 1500], [3, 4.5]), strict=True):
+        (line,) = axes.get_lines()
+        assert (line.get_label(), line.get_color()) == (label, pictures.VERMILLION)
+        np.testing.assert_allclose(np.array(line.get_xydata()).T, (x, [4, 4.5]))
+        assert not axes.texts  # "no score yet"
+    (legend,) = figures[0].legends
+    assert [text.get_text() for text in legend.get_texts()] == [label]
+    assert ink(path)["curve"] == 0
+    assert ink(path)["evaluation"] > 50
+
+
+def test_the_curve_says_how_the_games_were_played(tmp_path):
+    config = tiny.Config(run=PlayConfig(evaluate_every=1, evaluation_greedy=False))
+    records.write_config(tmp_path, "tests.train.tiny", "plain", config)
+    with metrics_file.MetricsFile(tmp_path) as record:
+        record.append(scored_rows({0: [1.0, 2.0]}))
+    with saved() as figures:
+        pictures.draw_curve(tmp_path, "score", "A run")
+    handles, labels = figures[0].axes[0].get_legend_handles_labels()
+    assert (len(handles), labels) == (1, ["sampled, while training"])
 
 
 @pytest.mark.parametrize("rows", [[], rows_of({0: [None, None]})], ids=["none", "no episode"])

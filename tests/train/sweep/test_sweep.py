@@ -185,6 +185,7 @@ class TestRandom:
         (["--vary", VARY, "--vary", VARY], "varied twice"),
         (["--random", "3"], "give one"),
         (["--run.num-seeds", "3"], "--seeds"),
+        (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
         (["--agent.nope", "3"], "--agent.nope"),
     ],
 )
