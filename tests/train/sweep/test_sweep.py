@@ -166,12 +166,13 @@ class TestRandom:
         assert sweep(tmp_path / "s", *vary, "--confirm=0") == 0
         rates = [float(row["agent.learning_rate"]) for row in table(tmp_path / "s")]
         assert rates[0] == tiny.PRESETS["plain"].agent.learning_rate
-        assert all(1e-3 <= rate <= 1e-1 for rate in rates) and len(set(rates)) == 21
+        assert all(1e-3 <= rate <= 1e-1 for rate in rates)
+        assert len(set(rates)) == 21
         assert sum(rate < 1e-2 for rate in rates) in range(4, 17)  # 10 of 20; 0.3 % are outside
 
 
 @pytest.mark.parametrize(
-    "flags, said",
+    ("flags", "said"),
     [
         (["--vary", "agent.nope=1"], "there is no field agent.nope"),
         (["--vary", "agent.learning_rate"], "expected FIELD=VALUE"),
@@ -191,7 +192,8 @@ class TestRandom:
 def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys):
     assert sweep(tmp_path / "s", *flags) == REFUSED
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert said in error
+    assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
 
 
