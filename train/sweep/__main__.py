@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
+import train
 from jaxrl.checks import Count, CountOrZero
 from train.host import records
 from train.host.command import command, parse, parse_known
@@ -83,7 +84,7 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     """A new sweep. Raises UsageError before anything is written if something does not fit."""
     if not name:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
-    program = find(name, "the command line")
+    program = program_of(name)
     config, preset = parse(program, [*([preset] if preset else []), *flags])
     if config.run.resume or config.run.directory or config.run.num_seeds != 1:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
@@ -105,6 +106,18 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         },
     )
     return told(found, options)
+
+
+def program_of(name: str) -> Program:
+    """The program of a name, or of a module of one's own. Raises UsageError."""
+    folders = (path.parent.name for path in Path(train.__file__).parent.glob("*/program.py"))
+    ours = sorted(x for x in folders if x != "host")
+    try:
+        return find(name, "the command line")
+    except UsageError:
+        if "." in name:  # a module of one's own
+            raise
+    raise UsageError(f"there is no program {name}: choose one of {', '.join(ours)}")
 
 
 def without_scores(config: Any, default: Any) -> Any:

@@ -2,17 +2,18 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from rich import box
 from rich.table import Table
 
 from train.host.pictures import Row
 from train.host.records import write_whole
 from train.host.rows import Counters, scalars
+from train.sweep import tables
 from train.sweep.judge import FAILED, FINISHED, GOES_ON
 from train.sweep.labels import written
 from train.sweep.summary import Configuration, Member, summarise, varied
@@ -136,39 +137,40 @@ def write_table(directory: Path, found: Sequence[Candidate], score: str) -> None
 
 
 def table(
-    ordered: Sequence[Configuration], found: Sequence[Candidate], score: str, unit: str
+    ordered: Sequence[Configuration],
+    found: Sequence[Candidate],
+    score: str,
+    unit: str,
+    width: int = 80,
 ) -> Table:
-    """The first of the candidates in the order of `configurations`, and the default."""
+    """The first of the candidates in the order of `configurations`, and the default.
+
+    Numbers share a column where the table would have more than `width` characters.
+    """
     by_index, names = {x.index: x for x in found}, varied(ordered)
     shown = [x for i, x in enumerate(ordered) if i < MOST or x.is_default]
-    result = Table(
-        title=f"{score} of the last chunk of training",
-        caption=caption(found, len(ordered) - len(shown), unit),
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for heading in ("rank", "#", *names.values(), "steps", score, "fate"):
-        result.add_column(
-            heading,
-            justify="left" if heading == "fate" else "right",
-            vertical="bottom",
-            overflow="fold",
-        )
-    for x in shown:
-        one = by_index[x.index]
-        numbers = [written(one.values[name]) for name in names]
-        value = "–" if one.score is None else written(one.score)
-        cells = [str(x.rank or "–"), str(x.index), *numbers, f"{one.age:,}", value, one.fate]
-        result.add_row(*cells, style="bold" if x.is_default else None)
-    return result
+    title = f"{score} of the last chunk of training"
+    below = caption(found, len(ordered) - len(shown), unit)
+
+    def filled(is_shared: bool) -> Table:
+        headings = ["rank", "#", *tables.headings_of(names, is_shared), "steps", score, "fate"]
+        result = tables.empty(title, below, headings)
+        for x in shown:
+            one = by_index[x.index]
+            value = "–" if one.score is None else written(one.score)
+            cells = [str(x.rank or "–"), str(x.index), *tables.values_of(x, names, is_shared)]
+            cells += [f"{one.age:,}", value, one.fate]
+            result.add_row(*cells, style="bold" if x.is_default else None)
+        return result
+
+    each = filled(is_shared=False)
+    is_wide = len(names) > tables.COLUMNS or tables.width_of(each) > width
+    return filled(is_shared=True) if is_wide else each
 
 
 def caption(found: Sequence[Candidate], left_out: int, unit: str) -> str:
     """What to know before believing the table."""
-    fates: Mapping[str, int] = {}
-    for x in found:
-        fates = {**fates, x.fate: fates.get(x.fate, 0) + 1}
+    fates = Counter(x.fate for x in found)
     said = [f"{left_out} more are not shown."] if left_out else []
     said.append(f"{len(found)} candidates: {', '.join(f'{n} {x}' for x, n in fates.items())}.")
     said.append(f"Steps are {unit}. Scores are of one seed each, and chosen: see the fresh seeds.")

@@ -51,7 +51,8 @@ class Search(Sweep):
         ordered = candidates.configurations(found, better)
         candidates.write_table(self.directory, found, name)
         write_json(self.directory / files.SUMMARY, summary.content(ordered, name, better))
-        self.console.print(candidates.table(ordered, found, name, self.training.unit))
+        width = self.console.width
+        self.console.print(candidates.table(ordered, found, name, self.training.unit, width))
         self.draw(rows, found, ordered)
         if not checkpoint.steps(self.finished):
             self.console.print("no candidate was trained to the end, so there is no best one")

@@ -106,7 +106,7 @@ class Sweep:
         score = self.training.score
         found = summary.summarise(members, self.better, self.planned.default)
         write_json(self.directory / files.SUMMARY, summary.content(found, score, self.better))
-        self.console.print(tables.table(found, score))
+        self.console.print(tables.table(found, score, width=self.console.width))
         prints = {index: row["fingerprint"] for index, row in self.scores().items()}
         for group in summary.identical(members, prints):
             self.console.print(summary.without_effect(members, group), markup=False)

@@ -197,6 +197,15 @@ def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys):
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.parametrize("name", ["nope", "os", "7", "snake/"])
+def test_an_unknown_program_is_told_which_there_are(name, tmp_path, capsys):
+    assert command.main([name, "--vary", VARY, "--directory", str(tmp_path / "s")]) == REFUSED
+    said = f"there is no program {name}: choose one of allo, durotaxis, goals, gymnax, snake"
+    error = capsys.readouterr().err
+    assert error.startswith(said)
+    assert error.count("\n") == 1
+
+
 def test_a_saved_plan_can_be_read_by_people(finished):
     saved = files.read_plan(finished)
     assert saved["options"]["vary"] == [VARY, "agent.replay=3,7"]
