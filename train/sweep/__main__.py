@@ -86,8 +86,10 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
     program = program_of(name)
     config, preset = parse(program, [*([preset] if preset else []), *flags])
-    if config.run.resume or config.run.directory or config.run.num_seeds != 1:
+    run, default = config.run, program.presets[preset].run
+    if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
+    config = with_evaluation(config, num_seeds=1)  # some presets have several
     search_plan.refuse_options(options, Options.seeds)
     config = without_scores(config, program.presets[preset])
     found = sweep_of(program, preset, config, options, flags)
