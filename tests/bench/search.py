@@ -98,7 +98,8 @@ def measure(case: Case, method: str, repeat: int, directory: Path) -> dict[str, 
 def summary(scores: list[float]) -> tuple[float, float, float]:
     """The interquartile mean over repeats, and its interval."""
     column = np.asarray(scores)[:, None]
-    return statistics.interquartile_mean(column), *statistics.stratified_interval(column)
+    mean = statistics.interquartile_mean(column)
+    return mean, *(statistics.stratified_interval(column) if len(scores) > 1 else (mean, mean))
 
 
 def main() -> None:

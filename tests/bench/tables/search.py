@@ -6,6 +6,8 @@ from jaxrl import comparison
 from tests.bench import search
 from tests.bench.tables.markdown import Record, latest, records, table
 
+ENOUGH = 5
+"""Repeats below which intervals would be too narrow to be shown."""
 TITLES = {
     "random": "random, 32 configurations",
     "halving": "halving, 8 members × 4 budgets",
@@ -36,16 +38,17 @@ def row(case: search.Case, method: str, of_case: dict[str, list[Record]]) -> lis
     mine = of_case[method]
     scores = [x["score"] for x in mine]
     chosen = [x["chosen"] for x in mine]
-    mean, low, high = search.summary(scores) if len(scores) > 1 else (scores[0],) * 3
+    mean, low, high = search.summary(scores)
+    interval = f" ({low:.4g} to {high:.4g})" if len(scores) >= ENOUGH else ""
     tried = sorted(x["tried"] for x in mine)
     return [
         f"`gymnax {case.preset}` {case.env_id}",
         TITLES[method],
         f"{mine[0]['steps'] / 1e6:.1f}",
         str(len(mine)),
-        f"{mean:.4g} ({low:.4g} to {high:.4g})",
+        f"{mean:.4g}{interval}",
         f"{min(scores):.4g} to {max(scores):.4g}",
-        f"{search.summary(chosen)[0] if len(chosen) > 1 else chosen[0]:.4g}",
+        f"{search.summary(chosen)[0]:.4g}",
         "" if method == "random" else improvement(scores, of_case["random"]),
         f"{tried[0]} to {tried[-1]}" if tried[0] < tried[-1] else str(tried[0]),
     ]
@@ -53,7 +56,7 @@ def row(case: search.Case, method: str, of_case: dict[str, list[Record]]) -> lis
 
 def improvement(scores: list[float], random: list[Record]) -> str:
     """The probability of a better score than random search, with its interval."""
-    if min(len(scores), len(random)) < 2:
+    if min(len(scores), len(random)) < ENOUGH:
         return ""
     runs, reference = np.array(scores)[:, None], np.array([x["score"] for x in random])[:, None]
     probability = comparison.probability_of_improvement(runs, reference)
