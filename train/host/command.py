@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import tyro
 
 from jaxrl import checks
-from train.host import records
+from train.host import distributed, records
 from train.host.config import field_of, flag, names_below
 from train.host.errors import (
     FAILED,
@@ -42,6 +42,7 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
     """
 
     def train() -> None:
+        distributed.refuse_unjoined(sys.argv[1:] if arguments is None else arguments)
         config, preset = parse(program, sys.argv[1:] if arguments is None else arguments)
         try:
             checks.config(config)

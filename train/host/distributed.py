@@ -40,6 +40,12 @@ def begin(arguments: Sequence[str] | None = None) -> None:
         sys.exit(REFUSED)
 
 
+def refuse_unjoined(arguments: Sequence[str]) -> None:
+    """Raises UsageError for a program that was to join others and has not called `begin`."""
+    if value_of(arguments) and not jax.distributed.is_initialized():
+        raise UsageError("--distributed: this command does not join others; leave it out")
+
+
 def value_of(arguments: Sequence[str]) -> str:
     """The value of `--distributed`; empty without one."""
     for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,9 @@ class Session:
     log: Log = field(default_factory=Log)
     leaves_behind: bool = False  # members that are not finite, instead of `on_nonfinite`
     resumed: Path | None = None  # what `--resume` continues, if not the directory
+    search: Callable[[Any, compiled.Report, int], tuple[Any, list[dict[str, Any]]]] | None = None
+    """Of a search, called after each chunk: `(state, report, updates) -> (state, told)` replaces
+    members, and tells what the row of each also says."""
     _saved: Counters = field(init=False)  # those of the newest checkpoint
 
     def train(self) -> tuple[RunState, Counters]:
@@ -96,9 +100,13 @@ class Session:
                 raise self.not_finite(problem)
         counters = counted(counters, report, seconds, self.training.settled)
         rows, counters = self.scored(state, counters, length)
-        if self.leaves_behind and not report.finite.any():
+        told = None
+        if self.search is not None:
+            state, told = self.search(state, report, counters.updates)
+        elif self.leaves_behind and not report.finite.any():
             counters = counters._replace(settled=True)  # nobody is left
-        self.write(report, counters, count * per_update * len(self.members.seeds) / seconds, rows)
+        rate = count * per_update * len(self.members.seeds) / seconds
+        self.write(report, counters, rate, rows, told)
         if counters.updates % (length * self.settings.checkpoint_every) == 0:
             self.save(state, counters)
         return state, counters
@@ -132,10 +140,13 @@ class Session:
         counters: Counters,
         rate: float,
         scored: list[dict[str, Any]] | None = None,
+        told: list[dict[str, Any]] | None = None,
     ) -> None:
         """Writes the rows of a chunk into the record and shows the progress."""
         per_update = self.training.steps_per_update
         rows = chunk_rows(report, counters, self.members, per_update, rate)
+        if told:
+            rows = [row | x for row, x in zip(rows, told, strict=True)]
         if scored:
             rows = [row | {"evaluated": x} for row, x in zip(rows, scored, strict=True)]
         self.record.append(rows)

@@ -1,13 +1,14 @@
 """`python -m train.sweep NAME [PRESET] --vary FIELD=VALUES ... [--field value ...]`."""
 
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
 
+import train
 from jaxrl.checks import Count, CountOrZero
 from train.host import records
 from train.host.command import command, parse, parse_known
@@ -15,9 +16,10 @@ from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.errors import UsageError
 from train.host.program import Program, find
 from train.host.runs import with_evaluation
-from train.sweep import batches, cluster, files, plan
+from train.sweep import batches, cluster, files, plan, search_plan
 from train.sweep.cluster import Cluster
-from train.sweep.plan import Trial
+from train.sweep.plan import Trial, Variation
+from train.sweep.search import Search
 from train.sweep.sweep import Sweep, Trials
 
 USAGE = "python -m train.sweep NAME [PRESET]"
@@ -44,6 +46,20 @@ class Options:
     """Configurations drawn at random, beside the preset itself; 0: the grid."""
     confirm: Annotated[CountOrZero | None, tyro.conf.arg(metavar="INT")] = None
     """Fresh seeds on which the best configuration is scored again; None: as many as seeds."""
+    search: Literal["halving", "population"] | None = None
+    """Learn from results while training, with the ranges of --vary: halving replaces candidates
+    that fall behind by fresh ones, population by altered copies of the best."""
+    members: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
+    """Of a search: candidates side by side; None: 16."""
+    rung: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
+    """Of a search: steps until candidates are first compared (halving), or between two comparisons
+    (population); None: an eighth of run.total_steps (with --reduction 3 a 27th), or a twentieth."""
+    reduction: Literal[2, 3] = 2
+    """Of halving: one in so many candidates goes on, and the next comparison is at this multiple of
+    the age."""
+    budgets: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
+    """Of halving: how many times run.total_steps each member trains in all, one candidate after
+    another; None: 4."""
     directory: str = ""
     """Directory to create; empty: runs/sweep-NAME-DATE-TIME."""
     resume: Annotated[str, tyro.conf.arg(metavar="DIR")] = ""
@@ -73,17 +89,19 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     """A new sweep. Raises UsageError before anything is written if something does not fit."""
     if not name:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
-    program = find(name, "the command line")
+    program = program_of(name)
     config, preset = parse(program, [*([preset] if preset else []), *flags], OF_ONE_RUN)
-    if config.run.resume or config.run.directory or config.run.num_seeds != 1:
+    run, default = config.run, program.presets[preset].run
+    if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
+    config = with_evaluation(config, num_seeds=1)  # some presets have several
+    search_plan.refuse_options(options, Options.seeds)
     config = without_scores(config, program.presets[preset])
-    planned = planned_of(program, preset, config, options, flags)
-    groups = cluster.shared(planned.groups, options.cluster)
-    parts = [part for group in groups for part in batches.batches(program, group)]
+    found = sweep_of(program, preset, config, options, flags)
     directory = Path(options.directory or records.create_dated(Path("runs"), f"sweep-{name}"))
     if options.directory:
         records.create(options.directory, "sweep")
+    found = replace(found, directory=directory)
     files.write_plan(
         directory,
         {
@@ -91,18 +109,32 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
             "preset": preset,
             "config": plain(config),
             "options": {k: x for k, x in asdict(options).items() if k != "cluster"},
-            "batches": [[trial.member for trial in part.trials] for part in parts],
+            "batches": [[trial.member for trial in part.trials] for part in found.planned.groups],
         },
     )
-    return made(program, preset, config, options, directory, planned._replace(groups=parts))
+    return told(found, options)
+
+
+def program_of(name: str) -> Program:
+    """The program of a name, or of a module of one's own. Raises UsageError."""
+    folders = (path.parent.name for path in Path(train.__file__).parent.glob("*/program.py"))
+    ours = sorted(x for x in folders if x != "host")
+    try:
+        return find(name, "the command line")
+    except UsageError:
+        if "." in name:  # a module of one's own
+            raise
+    raise UsageError(f"there is no program {name}: choose one of {', '.join(ours)}")
 
 
 def without_scores(config: Any, default: Any) -> Any:
     """`config` without scores while training, and without a log: members are compared after it."""
-    names = [x for x in ("evaluate_every", "patience", "log") if hasattr(config.run, x)]
+    names = [
+        x for x in ("evaluate_every", "patience", "log", "distributed") if hasattr(config.run, x)
+    ]
     if given := [x for x in names if getattr(config.run, x) != getattr(default.run, x)]:
         raise UsageError(f"{flag(f'run.{given[0]}')} is for a single run: leave it out of a sweep")
-    off = {"evaluate_every": 0, "patience": None, "log": "none"}
+    off = {"evaluate_every": 0, "patience": None, "log": "none", "distributed": ""}
     return with_evaluation(config, **{name: off[name] for name in names})
 
 
@@ -112,41 +144,78 @@ def again(directory: Path) -> Sweep:
     program = find(saved["program"], directory)
     config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
     options = Options(**saved["options"])
-    planned = planned_of(program, saved["preset"], config, options, [])
-    groups = {trial.member: group for group in planned.groups for trial in group.trials}
-    by_index = {trial.member: trial for trial in planned.trials}
-    parts = [
-        groups[batch[0]]._replace(trials=[by_index[i] for i in batch]) for batch in saved["batches"]
-    ]
-    return made(
-        program, saved["preset"], config, options, directory, planned._replace(groups=parts)
-    )
+    found = sweep_of(program, saved["preset"], config, options, [], saved["batches"])
+    return told(replace(found, directory=directory), options)
 
 
-def made(
-    program: Program, preset: str, config: Any, options: Options, directory: Path, planned: Trials
+def sweep_of(
+    program: Program,
+    preset: str,
+    config: Any,
+    options: Options,
+    flags: list[str],
+    saved: list[list[int]] | None = None,
 ) -> Sweep:
-    """The sweep; says what it will do."""
+    """The sweep or search, without its directory; `saved` are the members of its batches."""
     console = Console(highlight=False, soft_wrap=True)
-    configurations = {trial.configuration for trial in planned.trials}
-    console.print(
-        f"{len(configurations):,} configurations of {options.seeds} seeds, "
-        f"{config.run.total_steps:,} {program.training(config).unit} each, in "
-        f"{len(planned.groups)} batches; the sweep is in {directory}",
-        markup=False,
-    )
     confirm = options.seeds if options.confirm is None else options.confirm
-    return Sweep(program, preset, config, directory, planned, confirm, console)
+    variations = variations_of(program, preset, config, options, flags)
+    about = (Path(), confirm, console)
+    if options.search:
+        if config.run.devices != "1":
+            raise UsageError("a search trains on one device: leave out --devices or --search")
+        config, planned, ranges, times = search_plan.planned(
+            program, preset, config, options, variations
+        )
+        how = (options.search, ranges, times, options.reduction)
+        return Search(program, preset, config, about[0], planned, *about[1:], *how)
+    planned = planned_of(program, preset, config, options, variations)
+    if saved is None:
+        shared = cluster.shared(planned.groups, options.cluster)
+        parts = [part for group in shared for part in batches.batches(program, group)]
+    else:
+        groups = {trial.member: group for group in planned.groups for trial in group.trials}
+        by_index = {trial.member: trial for trial in planned.trials}
+        parts = [groups[x[0]]._replace(trials=[by_index[i] for i in x]) for x in saved]
+    return Sweep(program, preset, config, about[0], planned._replace(groups=parts), *about[1:])
 
 
-def planned_of(
+def told(found: Sweep, options: Options) -> Sweep:
+    """Says what a sweep will do, and returns it."""
+    training, run = found.training, found.config.run
+    if isinstance(found, Search):
+        times = found.schedule
+        per_update = training.steps_per_update
+        what = (
+            f"{len(found.planned.trials):,} members of {times.total * per_update:,} "
+            f"{training.unit}, {times.budget * per_update:,} for a candidate that is trained to "
+            f"the end, compared from {times.period * per_update:,} on"
+        )
+    else:
+        configurations = {trial.configuration for trial in found.planned.trials}
+        what = (
+            f"{len(configurations):,} configurations of {options.seeds} seeds, "
+            f"{run.total_steps:,} {training.unit} each, in {len(found.planned.groups)} batches"
+        )
+    found.console.print(f"{what}; the sweep is in {found.directory}", markup=False)
+    return found
+
+
+def variations_of(
     program: Program, preset: str, config: Any, options: Options, flags: list[str]
-) -> Trials:
-    """The members and the groups that are compiled together. Raises UsageError."""
+) -> list[Variation]:
+    """What `--vary` says. Raises UsageError."""
     parsed = plan.reader(program, preset, flags)
     variations = [plan.variation(text, parsed, config) for text in options.vary]
     if len({x.name for x in variations}) < len(variations):
         raise UsageError("a field is varied twice: give all its values in one --vary")
+    return variations
+
+
+def planned_of(
+    program: Program, preset: str, config: Any, options: Options, variations: list[Variation]
+) -> Trials:
+    """The members and the groups that are compiled together. Raises UsageError."""
     default = {x.name: field_of(config, x.name) for x in variations}
     if options.random and not variations:
         raise UsageError("--random draws what --vary names: give one")

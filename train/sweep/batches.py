@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from jaxrl.types import AgentState, PyTree
-from train.host import compiled, memory, metrics_file, records
+from train.host import compiled, devices, memory, metrics_file, records
 from train.host.config import plain
 from train.host.games import GamesEvaluation
 from train.host.members import Members, unpacked, varied
@@ -42,7 +42,7 @@ def training_of(program: Program, group: Group) -> Training:
     base = program.training(config_of(group.config, group.trials[0].values))
     make = lambda numbers: program.training(config_of(group.config, numbers))
     init, update = varied(make, kind_of(base))
-    return base._replace(init=init, update=update)
+    return base._replace(init=init, update=update, blocks=1)  # devices share members alone
 
 
 def kind_of(training: Training) -> type:
@@ -115,6 +115,7 @@ def train(
                 resumed=sweep,
             )
             state, counters = session.train()
+            state = devices.on_one(state)
     base = program.training(config_of(group.config, group.trials[0].values))
     return split(state, counters.updates, group, kind_of(base))
 

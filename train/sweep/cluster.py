@@ -85,7 +85,7 @@ def refuse(options: Any) -> None:
         return
     if options.resume and asked.members:
         raise UsageError("--cluster.members is for a new sweep: this one has its batches")
-    if getattr(options, "search", None):
+    if options.search:
         raise UsageError("--search needs all members in one process: leave out --cluster")
     if asked.kind == "slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
         raise UsageError("--cluster slurm needs sbatch and srun: start where jobs are submitted")

@@ -49,4 +49,5 @@ def sentence(found: Confirmation, score: str) -> str:
     fresh = f"{score} {written(found.fresh.iqm)} on {len(found.fresh.seeds)} fresh seeds"
     if found.fresh.interval:
         fresh += f" ({' to '.join(map(written, found.fresh.interval))})"
-    return f"the best, {values}: {fresh}, {written(found.chosen.iqm)} on those that chose it"
+    known = "those" if len(found.chosen.seeds) > 1 else "the one"
+    return f"the best, {values}: {fresh}, {written(found.chosen.iqm)} on {known} that chose it"

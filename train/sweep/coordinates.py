@@ -184,9 +184,13 @@ def _effect_legend(
     configurations: Sequence[Configuration], limits: tuple[float, float]
 ) -> list[Line2D]:
     dot: dict[str, Any] = {"marker": "o", "linestyle": ""}
-    found = [Line2D([], [], color=VERMILLION, **dot, label="the best configuration")]
+    found = []
+    if any(x.rank == 1 and not x.is_default for x in configurations):
+        found.append(Line2D([], [], color=VERMILLION, **dot, label="the best configuration"))
     if any(x.is_default for x in configurations):
-        found.append(Line2D([], [], color=DEFAULT, **dot, label="the default"))
+        is_best = any(x.is_default and x.rank == 1 for x in configurations)
+        told = "the default, the best" if is_best else "the default"
+        found.append(Line2D([], [], color=DEFAULT, **dot, label=told))
     if len(configurations) > len(found):
         found.append(Line2D([], [], color=BLUE, alpha=0.4, **dot, label="another member"))
     found.append(Line2D([], [], color=GREY, linewidth=1.6, label="interquartile mean"))

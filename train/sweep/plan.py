@@ -103,10 +103,20 @@ def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str
     def parsed(name: str, value: str) -> Any:
         if not value:
             raise UsageError(f"--vary {name}: a value is empty")
+        if isinstance(field_of(program.presets[preset], name), bool):
+            return switch(name, value)
         config, _ = parse(program, [preset, *flags, flag(name), *value.split()])
         return field_of(config, name)
 
     return parsed
+
+
+def switch(name: str, value: str) -> bool:
+    """A value of a switch, which as a flag has none. Raises UsageError."""
+    known = {"true": True, "on": True, "false": False, "off": False}
+    if value.lower() not in known:
+        raise UsageError(f"--vary {name}={value}: a switch is on or off")
+    return known[value.lower()]
 
 
 def grid(variations: Sequence[Variation]) -> list[dict[str, Any]]:

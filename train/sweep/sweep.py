@@ -106,7 +106,7 @@ class Sweep:
         score = self.training.score
         found = summary.summarise(members, self.better, self.planned.default)
         write_json(self.directory / files.SUMMARY, summary.content(found, score, self.better))
-        self.console.print(tables.table(found, score))
+        self.console.print(tables.table(found, score, width=self.console.width))
         prints = {index: row["fingerprint"] for index, row in self.scores().items()}
         for group in summary.identical(members, prints):
             self.console.print(summary.without_effect(members, group), markup=False)
@@ -128,7 +128,7 @@ class Sweep:
             if any(trial.member == member for trial in group.trials)
         )
         place = [trial.member for trial in group.trials].index(member)
-        source, target = files.batch(self.directory, index), self.directory / "best"
+        source = files.batch(self.directory, index)
         training, members = batches.training_of(self.program, group), batches.members_of(group)
         like = jax.eval_shape(compiled.init_all(training.init, members.starts), members.starts)
         state, meta, updates = checkpoint.restore(source / records.CHECKPOINTS, like)
@@ -136,35 +136,53 @@ class Sweep:
         one = batches.split(state, updates, group, kind)[place].state
         trial = group.trials[place]
         config = plan.config_of(group.config, trial.values)
-        changes = {"seed": trial.seed, "num_seeds": 1, "directory": str(target), "resume": ""}
-        config = replace(config, run=replace(config.run, **changes))
-        target.mkdir(exist_ok=True)
-        records.write_config(target, self.program.address, self.preset, config)
         rows = [row for row in metrics_file.read_metrics(source) if row["member"] == member]
         counters = meta["counters"]
         for name in ("episodes", "skipped"):
             counters[name] = [counters[name][place]]
         counters["rows"] = len(rows)
+        rows = [{k: x for k, x in row.items() if k != "member"} for row in rows]
+        self.write_best(config, trial.seed, one, meta, rows)
+
+    def write_best(
+        self, config: Any, seed: int, state: Any, meta: dict[str, Any], rows: list[dict[str, Any]]
+    ) -> None:
+        """Writes `best/`: the state of a training, and the rows of its record.
+
+        `meta` is that of its checkpoint, with its counters.
+        """
+        target = self.directory / "best"
+        changes = {"seed": seed, "num_seeds": 1, "directory": str(target), "resume": ""}
+        config = replace(config, run=replace(config.run, **changes))
+        target.mkdir(exist_ok=True)
+        records.write_config(target, self.program.address, self.preset, config)
         with metrics_file.MetricsFile(target) as record:
             record.cut(0)
-            record.append([{k: x for k, x in row.items() if k != "member"} for row in rows])
+            record.append(rows)
         meta = {**meta, "name": self.program.address, "config": plain(config)}
-        checkpoint.save(target / records.CHECKPOINTS, updates, one, meta)
+        updates = meta["counters"]["updates"]
+        checkpoint.save(target / records.CHECKPOINTS, updates, state, meta)
 
     def confirm_best(self, ranked: Sequence[Configuration]) -> None:
         """Scores the best configuration on seeds that had no part in choosing it."""
-        if not self.confirm or len(ranked) < 2:
+        if len(ranked) < 2:
             return
         best = ranked[0]
         trial = next(x for x in self.planned.trials if x.configuration == best.index)
         group = next(x for x in self.planned.groups if trial in x.trials)
         first = max(x.seed for x in self.planned.trials) + 1
+        self.confirm_on(best, group._replace(trials=[trial]), first)
+
+    def confirm_on(self, best: Configuration, group: Group, first: int) -> None:
+        """Trains a configuration, the only trial of `group`, with seeds from `first` on."""
+        if not self.confirm:
+            return
+        (trial,) = group.trials
         again = [
             Trial(i, trial.configuration, first + i, trial.values) for i in range(self.confirm)
         ]
         rows: list[dict[str, Any]] = []
-        chosen = group._replace(trials=again)
-        for i, part in enumerate(batches.batches(self.program, chosen)):
+        for i, part in enumerate(batches.batches(self.program, group._replace(trials=again))):
             directory = self.directory / "confirmation" / f"{i:03d}"
             rows += self.finish(part, directory, f"{self.program.address} confirmation")
         members = [member_of(x, row) for x, row in zip(again, rows, strict=True)]

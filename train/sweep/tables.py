@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Sequence
 
 from rich import box
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from train.sweep.labels import brief, cut, written
@@ -11,44 +13,59 @@ from train.sweep.summary import TOO_MANY, Configuration, varied
 
 COLUMNS = 3
 """Varied numbers with a column each; more than these share one."""
+SHARED = "varied"
+"""The heading of that column."""
 ENOUGH = 5
 """Seeds below which the table says that intervals are too narrow."""
 LUCK = 8
 """Configurations from which it says that the best one was also lucky."""
 
 
-def table(configurations: Sequence[Configuration], score: str = "score", most: int = 20) -> Table:
+def table(
+    configurations: Sequence[Configuration], score: str = "score", most: int = 20, width: int = 80
+) -> Table:
     """The best `most` of configurations, as `summarise` orders them, and the default in any case.
 
-    Raises ValueError without any.
+    Varied numbers share a column where the table would have more than `width` characters. Raises
+    ValueError without any.
     """
     if not configurations:
         raise ValueError("there is no configuration to show; give those of `summarise`")
     names = varied(configurations)
     shown = [x for i, x in enumerate(configurations) if i < most or x.is_default]
+    caption = _caption(configurations, len(configurations) - len(shown))
+    if len(names) <= COLUMNS:
+        found = _table(configurations, shown, score, caption, names, is_shared=False)
+        if width_of(found) <= width:
+            return found
+    return _table(configurations, shown, score, caption, names, is_shared=True)
+
+
+def width_of(found: Table) -> int:
+    """Characters of a line of a table that nothing makes narrower."""
+    endless = Console(width=10_000)
+    return Measurement.get(endless, endless.options, found).maximum
+
+
+def _table(
+    configurations: Sequence[Configuration],
+    shown: Sequence[Configuration],
+    score: str,
+    caption: str,
+    names: dict[str, str],
+    is_shared: bool,
+) -> Table:
+    """The table, whose varied numbers have a column each, or share one."""
     has_seeds = any(len(x.seeds) > 1 for x in configurations)
     compared = any(x.improvement for x in configurations)
     failed = any(x.failed for x in configurations)
-    found = Table(
-        title=f"{score}: {'interquartile mean of the seeds' if has_seeds else 'of one seed each'}",
-        caption=_caption(configurations, len(configurations) - len(shown)),
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    told = [textwrap.fill(x, 10, break_long_words=False) for x in names.values()]
-    headings = ["rank", "#", *(told if len(names) <= COLUMNS else ["varied"])]
+    title = f"{score}: {'interquartile mean of the seeds' if has_seeds else 'of one seed each'}"
+    headings = ["rank", "#", *headings_of(names, is_shared)]
     headings += ["IQM", "95 % interval", "seeds"] if has_seeds else [score]
     headings += ["failed"] * failed + ["better than\ndefault, %"] * compared
-    for heading in headings:  # only sentences may be broken into lines
-        found.add_column(
-            heading,
-            justify="left" if heading == "varied" else "right",
-            vertical="bottom",
-            no_wrap=heading != "varied",
-        )
+    found = empty(title, caption, headings)
     for x in shown:
-        cells = [str(x.rank or "–"), str(x.index), *_values(x, names)]
+        cells = [str(x.rank or "–"), str(x.index), *values_of(x, names, is_shared)]
         cells += ["–" if x.iqm is None else written(x.iqm)]
         if has_seeds:
             ends = "" if x.interval is None else " to ".join(map(written, x.interval))
@@ -58,12 +75,34 @@ def table(configurations: Sequence[Configuration], score: str = "score", most: i
     return found
 
 
-def _values(configuration: Configuration, names: dict[str, str]) -> list[str]:
-    """A cell for each number that was varied, or one for all if they are many."""
+def empty(title: str, caption: str, headings: Sequence[str]) -> Table:
+    """A table without rows."""
+    found = Table(
+        title=title, caption=caption, box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
+    )
+    for heading in headings:  # only sentences may be broken into lines
+        found.add_column(
+            heading,
+            justify="left" if heading == SHARED else "right",
+            vertical="bottom",
+            no_wrap=heading != SHARED,
+        )
+    return found
+
+
+def headings_of(names: dict[str, str], is_shared: bool) -> list[str]:
+    """The headings of the varied numbers."""
+    if is_shared:
+        return [SHARED]
+    return [textwrap.fill(x, 10, break_long_words=False) for x in names.values()]
+
+
+def values_of(configuration: Configuration, names: dict[str, str], is_shared: bool) -> list[str]:
+    """A cell for each number that was varied, or one for all."""
     values = configuration.values
-    if len(names) <= COLUMNS:
-        return [written(values[name]) if name in values else "" for name in names]
-    return [cut(brief(values, names), 120)]
+    if is_shared:
+        return [cut(brief(values, names), 120)]
+    return [written(values[name]) if name in values else "" for name in names]
 
 
 def _improvement(configuration: Configuration) -> str:

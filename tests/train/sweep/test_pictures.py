@@ -133,6 +133,22 @@ def test_each_number_has_a_panel_with_all_its_members(tmp_path):
     assert texts == ["off", "on"]
 
 
+@pytest.mark.parametrize(
+    ("default", "told"),
+    [
+        (2, ["the default, the best", "another member"]),
+        (0, ["the best configuration", "the default", "another member"]),
+        (None, ["the best configuration", "another member"]),
+    ],
+)
+def test_the_legend_of_effects_names_the_dots_that_there_are(tmp_path, default, told):
+    members, _ = sweep([{"a": 1.0}, {"a": 2.0}, {"a": 3.0}], seeds=3)
+    with saved() as figures:
+        found = summarise(members, default=default)
+        coordinates.effects(found, tmp_path / "e.png", "points", "A sweep")
+    assert legend_of(figures[0]) == [*told, "interquartile mean"]
+
+
 def test_the_line_of_an_effect_is_the_mean_at_each_value():
     places, scores = np.array([1, 1, 1, 1, 2, 2.0]), np.array([0, 1, 2, 30, 5, 6.0])
     x, y = coordinates.middle_line(places, scores)

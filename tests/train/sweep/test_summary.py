@@ -140,6 +140,23 @@ def test_the_table_has_a_row_each_and_cuts_no_number(width):
     assert "1 more" not in text
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("failed", [(), (4,)])
+def test_nothing_is_cut_at_80_columns(count, failed):
+    names = ["agent.learning_rate", "agent.entropy_weight", "env.rewards.step", "agent.clip"][
+        :count
+    ]
+    rng = np.random.default_rng(count)
+    values = [dict(zip(names, rng.uniform(1e-4, 1e-2, count), strict=True)) for _ in range(9)]
+    members, _ = sweep(values, seeds=3, failed=failed)
+    members = [x._replace(score=x.score and -100 * rng.uniform()) for x in members]
+    text = shown(summarise(members, default=0), 80)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "better than" in text
+    assert "default, %" in text
+
+
 def test_a_long_table_ends_but_has_the_default():
     members, _ = sweep([{"a": i} for i in range(40)], seeds=2)
     text = shown(summarise(members, default=3))

@@ -12,7 +12,8 @@ from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
 from train.host import compiled, metrics_file, runs, signals
 from train.host.config import rebuild
-from train.host.errors import INTERRUPTED, REFUSED
+from train.host.errors import INTERRUPTED, REFUSED, UsageError
+from train.host.program import find
 from train.host.run import run
 from train.sweep import __main__ as command
 from train.sweep import batches, files
@@ -166,12 +167,13 @@ class TestRandom:
         assert sweep(tmp_path / "s", *vary, "--confirm=0") == 0
         rates = [float(row["agent.learning_rate"]) for row in table(tmp_path / "s")]
         assert rates[0] == tiny.PRESETS["plain"].agent.learning_rate
-        assert all(1e-3 <= rate <= 1e-1 for rate in rates) and len(set(rates)) == 21
+        assert all(1e-3 <= rate <= 1e-1 for rate in rates)
+        assert len(set(rates)) == 21
         assert sum(rate < 1e-2 for rate in rates) in range(4, 17)  # 10 of 20; 0.3 % are outside
 
 
 @pytest.mark.parametrize(
-    "flags, said",
+    ("flags", "said"),
     [
         (["--vary", "agent.nope=1"], "there is no field agent.nope"),
         (["--vary", "agent.learning_rate"], "expected FIELD=VALUE"),
@@ -186,14 +188,46 @@ class TestRandom:
         (["--random", "3"], "give one"),
         (["--run.num-seeds", "3"], "--seeds"),
         (["--run.log", "tensorboard"], "--run.log is for a single run: leave it out of a sweep"),
+        (["--run.evaluation-greedy=3"], "--help"),
+        (["--vary", "run.evaluation_greedy=on,off"], "fields of run"),
         (["--agent.nope", "3"], "--agent.nope"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys):
     assert sweep(tmp_path / "s", *flags) == REFUSED
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert said in error
+    assert error.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(("name", "seeds"), [("allo", 10), ("snake", 1)])
+def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path):
+    program = find(name, "here")
+    assert next(iter(program.presets.values())).run.num_seeds == seeds
+    options = command.Options(vary=["agent.learning_rate=1e-3,2e-3"], directory=str(tmp_path / "s"))
+    found = command.begin(name, "", options, [])
+    assert found.config.run.num_seeds == 1
+    assert [trial.seed for trial in found.planned.trials] == [0, 1, 2] * 2
+
+
+@pytest.mark.parametrize("said", ["on,off", "True,false"])
+def test_a_switch_is_on_or_off(said, tmp_path):
+    vary = [f"agent.standardise={said}"]
+    found = command.begin("snake", "", command.Options(vary, directory=str(tmp_path / "s")), [])
+    switches = [group.config.agent.standardise for group in found.planned.groups]
+    assert switches == [True, False]
+    with pytest.raises(UsageError, match="a switch is on or off"):
+        command.begin("snake", "", command.Options(["agent.standardise=1,2"]), [])
+
+
+@pytest.mark.parametrize("name", ["nope", "os", "7", "snake/"])
+def test_an_unknown_program_is_told_which_there_are(name, tmp_path, capsys):
+    assert command.main([name, "--vary", VARY, "--directory", str(tmp_path / "s")]) == REFUSED
+    said = f"there is no program {name}: choose one of allo, durotaxis, goals, gymnax, snake"
+    error = capsys.readouterr().err
+    assert error.startswith(said)
+    assert error.count("\n") == 1
 
 
 def test_a_saved_plan_can_be_read_by_people(finished):
