@@ -1,5 +1,7 @@
 """Evaluation: complete episodes against a plain loop."""
 
+from typing import Any
+
 import gymnax
 import jax
 import jax.numpy as jnp
@@ -53,7 +55,7 @@ def test_episodes_equal_those_of_a_plain_loop():
 def test_a_watched_game_is_one_of_those_evaluated():
     """Its actions, replayed by hand, end it when the evaluation says; pieces join without a gap."""
     env, params = gymnax.make("CartPole-v1")
-    sizes = {"num_envs": 3, "games_per_env": 1}
+    sizes: dict[str, Any] = {"num_envs": 3, "games_per_env": 1}
     agent, key = random_agent(2), jax.random.key(5)
     played = evaluate.evaluate(
         env, params, agent, (), jax.random.clone(key), max_steps=500, **sizes

@@ -110,6 +110,9 @@ class NoFile(contextlib.AbstractContextManager):
         del count
         return 0
 
+    def rows(self) -> list[dict[str, Any]]:
+        return []
+
 
 def opened(directory: Path) -> MetricsFile | NoFile:
     """The file for this process: the first one writes."""

@@ -134,7 +134,6 @@ def without_scores(config: Any, default: Any) -> Any:
     ]
     if given := [x for x in names if getattr(config.run, x) != getattr(default.run, x)]:
         raise UsageError(f"{flag(f'run.{given[0]}')} is for a single run: leave it out of a sweep")
-    off = {"evaluate_every": 0, "patience": None, "log": "none", "distributed": ""}
     return with_evaluation(config, **{name: off[name] for name in names})
 
 
