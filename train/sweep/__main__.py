@@ -129,9 +129,8 @@ def program_of(name: str) -> Program:
 
 def without_scores(config: Any, default: Any) -> Any:
     """`config` without scores while training, and without a log: members are compared after it."""
-    names = [
-        x for x in ("evaluate_every", "patience", "log", "distributed") if hasattr(config.run, x)
-    ]
+    off = {"evaluate_every": 0, "patience": None, "log": "none", "distributed": ""}
+    names = [name for name in off if hasattr(config.run, name)]
     if given := [x for x in names if getattr(config.run, x) != getattr(default.run, x)]:
         raise UsageError(f"{flag(f'run.{given[0]}')} is for a single run: leave it out of a sweep")
     return with_evaluation(config, **{name: off[name] for name in names})
