@@ -37,9 +37,10 @@ COLOURS = {
 def draw_curve(directory: Path, config: Config) -> Path:
     """Writes `learning_curve.png` into a run directory.
 
-    The share of training games won over steps: a line for each opponent, the mean over seeds.
-    Dotted lines mark where the stages of the first seed begin; diamonds the tournament at the end,
-    one for each seed.
+    The share of training games won over steps: a line for each opponent, the mean over seeds, and
+    one for the games against the greedy script that score policies while they train. Dotted lines
+    mark where the stages of the first seed begin; diamonds the tournament at the end, one for each
+    seed.
     """
     path = directory / "learning_curve.png"
     rows = metrics_file.read_metrics(directory)
@@ -53,6 +54,10 @@ def draw_curve(directory: Path, config: Config) -> Path:
             x, mean, _ = pictures.mean_curve([(x / scale, y) for x, y in lines])
             label = "former selves" if name == RIVAL else name
             axes.plot(x, mean, pictures.line_style(x), color=COLOURS[name], label=label)
+    if lines := pictures.evaluated_curves(rows, "steps"):
+        x, mean, _ = pictures.mean_curve([(x / scale, y) for x, y in lines])
+        style: dict[str, Any] = {"color": pictures.VERMILLION, "markersize": 4, "linewidth": 0.8}
+        axes.plot(x, mean, ".-", label="greedily against greedy", **style)
     if found := scores.read_evaluation(directory):
         _mark_tournament(axes, 1.02 * end / scale, found)
     for steps, name in stage_starts(rows, list(config.curriculum.stages())):
