@@ -4,7 +4,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench.tables import allo, common_ground, durotaxis, modules, snake, vector_field
+from tests.bench.tables import (
+    allo,
+    common_ground,
+    durotaxis,
+    modules,
+    scaling,
+    snake,
+    vector_field,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -26,6 +34,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "modules_programs": lambda: modules.shown(f"train.{name}.config" for name in modules.PROGRAMS),
     "modules_spectral": lambda: modules.of_folder("jaxrl/spectral"),
     "peers": common_ground.peers,
+    "scaling_blocks": scaling.blocks,
+    "scaling_communication": scaling.communication,
+    "scaling_links": scaling.links,
+    "scaling_memory": scaling.memory,
     "snake_scores_episodes": lambda: snake.scores_of("episodes"),
     "snake_scores_steps": lambda: snake.scores_of("steps"),
     "snake_scores_summary": snake.scores_summary,
