@@ -102,10 +102,10 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print JSON and keep nothing")
     options = parser.parse_args()
     if options.show:
-        print(json.dumps([measure(case) for case in options.cases]))
+        print(json.dumps({case: measure(case) for case in options.cases}))
     else:  # in a process that is told of the devices before JAX starts
         rows = answers("--show", *options.cases, module="tests.bench.communication")
-        append(RESULTS, {**machine(), "devices": DEVICES, "rows": rows})
+        append(RESULTS, {**machine(), "devices": DEVICES, "rows": [*rows.values()]})
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def test_convolutions_are_refused():
 def test_ppo_exchanges_its_gradients_and_nothing_else_of_size():
     """On eight devices: 4 bytes for each parameter and gradient step, by the compiled text."""
     case = "gymnax:ppo:normalise.observations=false:normalise.rewards=false"
-    (found,) = answers("--show", case, module="tests.bench.communication")
+    found = answers("--show", case, module="tests.bench.communication")[case]
     layers = np.array([[4, 64], [64, 64]])
     torso = int(np.sum(layers[:, 0] * layers[:, 1] + layers[:, 1]))
     params = 2 * torso + (64 * 2 + 2) + (64 * 1 + 1)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import jax
+import jax.extend.core
 
 KINDS = "all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|collective-broadcast"
 HEAD = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
