@@ -40,26 +40,15 @@ class Case(NamedTuple):
         return f"{self.program} {self.preset} {self.task}"
 
 
+SIXTEEN = ("--env.id", "CartPole-v1", "--loop.num-envs", "16")
+HALF = ("--agent.epsilon-transitions", "125000")  # with half of the budget
+NOTE = "16 environments, since the 10 of the preset are not eight blocks"
 CASES = (
     Case("gymnax", "ppo", "CartPole-v1", 500_000, 10, ("--env.id", "CartPole-v1")),
     Case("gymnax", "ppo", "Acrobot-v1", 500_000, 10, ("--env.id", "Acrobot-v1")),
     Case("snake", "ppo", "10×10", 3_000_000, 3),
-    Case(
-        "gymnax",
-        "dqn",
-        "CartPole-v1",
-        250_000,
-        10,
-        (
-            "--env.id",
-            "CartPole-v1",
-            "--loop.num-envs",
-            "16",
-            "--agent.epsilon-transitions",
-            "125000",
-        ),
-        "16 environments, since the 10 of the preset are not eight blocks",
-    ),
+    Case("gymnax", "dqn", "CartPole-v1", 250_000, 10, (*SIXTEEN, *HALF), NOTE),
+    Case("gymnax", "dqn", "CartPole-v1", 500_000, 10, SIXTEEN, NOTE),
 )
 
 
@@ -78,7 +67,8 @@ def measure(case: Case, blocks: int, directory: Path) -> dict[str, Any]:
         **machine(),
         "case": case.name,
         "blocks": blocks,
-        "steps": max(row["steps"] for row in rows),
+        "budget": case.steps,
+        "steps": max(row["steps"] for row in rows),  # whole updates
         "seeds": case.seeds,
         "note": case.note,
         "games": GAMES,
@@ -96,16 +86,17 @@ def main() -> None:
     for case in CASES:
         for blocks in BLOCKS:
             known = json.loads(options.out.read_text()) if options.out.is_file() else []
-            done = (case.name, blocks, case.seeds) in [
-                (row["case"], row["blocks"], row["seeds"]) for row in known
-            ]
+            names = ("case", "blocks", "budget", "seeds")
+            wanted = (case.name, blocks, case.steps, case.seeds)
+            done = wanted in [tuple(row[name] for name in names) for row in known]
             if done or (options.cases and case.name not in options.cases):
                 continue
-            directory = options.runs / f"{case.name.replace(' ', '-')}-{blocks}"
+            directory = options.runs / f"{case.name.replace(' ', '-')}-{case.steps}-{blocks}"
             found = measure(case, blocks, directory)
             append(options.out, found)
             mean, low, high = summary(found["scores"])
-            print(f"{case.name}, {blocks}: {mean:.4g} ({low:.4g} to {high:.4g})", flush=True)
+            told = f"{mean:.4g} ({low:.4g} to {high:.4g})"
+            print(f"{case.name}, {case.steps:,} steps, {blocks} blocks: {told}", flush=True)
 
 
 if __name__ == "__main__":

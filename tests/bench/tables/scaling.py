@@ -114,12 +114,12 @@ def short(count: float) -> str:
 
 def blocks() -> str:
     """Score with eight blocks beside score with one."""
-    chosen = latest(records("blocks"), "case", "blocks")
+    chosen = latest(records("blocks"), "case", "budget", "blocks")
     rows, measured = [], []
-    for case in dict.fromkeys(case for case, _ in chosen):
-        if (case, 1) not in chosen or (case, 8) not in chosen:
+    for case, budget in dict.fromkeys((case, budget) for case, budget, _ in chosen):
+        pair = [chosen[case, budget, k] for k in (1, 8) if (case, budget, k) in chosen]
+        if len(pair) < 2:  # not measured yet
             continue
-        pair = [chosen[case, k] for k in (1, 8)]
         measured += pair
         one, eight = (np.array(x["scores"])[:, None] for x in pair)
         better = comparison.probability_of_improvement(eight, one)
@@ -128,7 +128,7 @@ def blocks() -> str:
         rows.append(
             (
                 f"`{case}`{note}",
-                f"{pair[0]['steps'] / 1e6:.2g} M",
+                f"{budget / 1e6:.2g} M",
                 f"{pair[0]['seeds']}",
                 pair[0]["score"],
                 *(scored(x["scores"]) for x in pair),
