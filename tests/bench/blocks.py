@@ -42,6 +42,7 @@ class Case(NamedTuple):
 
 SIXTEEN = ("--env.id", "CartPole-v1", "--loop.num-envs", "16")
 HALF = ("--agent.epsilon-transitions", "125000")  # with half of the budget
+FRESH = ("--run.seed", "10")  # none of the seeds before, which were looked at already
 NOTE = "16 environments, since the 10 of the preset are not eight blocks"
 CASES = (
     Case("gymnax", "ppo", "CartPole-v1", 500_000, 10, ("--env.id", "CartPole-v1")),
@@ -49,6 +50,7 @@ CASES = (
     Case("snake", "ppo", "10×10", 3_000_000, 3),
     Case("gymnax", "dqn", "CartPole-v1", 250_000, 10, (*SIXTEEN, *HALF), NOTE),
     Case("gymnax", "dqn", "CartPole-v1", 500_000, 10, SIXTEEN, NOTE),
+    Case("gymnax", "dqn", "CartPole-v1", 250_000, 20, (*SIXTEEN, *HALF, *FRESH), "20 other seeds"),
 )
 
 
@@ -91,7 +93,8 @@ def main() -> None:
             done = wanted in [tuple(row[name] for name in names) for row in known]
             if done or (options.cases and case.name not in options.cases):
                 continue
-            directory = options.runs / f"{case.name.replace(' ', '-')}-{case.steps}-{blocks}"
+            name = f"{case.name.replace(' ', '-')}-{case.steps}-{case.seeds}-{blocks}"
+            directory = options.runs / name
             found = measure(case, blocks, directory)
             append(options.out, found)
             mean, low, high = summary(found["scores"])

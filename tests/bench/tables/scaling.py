@@ -114,10 +114,10 @@ def short(count: float) -> str:
 
 def blocks() -> str:
     """Score with eight blocks beside score with one."""
-    chosen = latest(records("blocks"), "case", "budget", "blocks")
+    chosen = latest(records("blocks"), "case", "budget", "seeds", "blocks")
     rows, measured = [], []
-    for case, budget in dict.fromkeys((case, budget) for case, budget, _ in chosen):
-        pair = [chosen[case, budget, k] for k in (1, 8) if (case, budget, k) in chosen]
+    for key in dict.fromkeys(key[:-1] for key in chosen):
+        pair = [chosen[*key, k] for k in (1, 8) if (*key, k) in chosen]
         if len(pair) < 2:  # not measured yet
             continue
         measured += pair
@@ -127,9 +127,9 @@ def blocks() -> str:
         note = f"; {pair[0]['note']}" if pair[0]["note"] else ""
         rows.append(
             (
-                f"`{case}`{note}",
-                f"{budget / 1e6:.2g} M",
-                f"{pair[0]['seeds']}",
+                f"`{key[0]}`{note}",
+                f"{key[1] / 1e6:.2g} M",
+                f"{key[2]}",
                 pair[0]["score"],
                 *(scored(x["scores"]) for x in pair),
                 f"{better:.2f} ({low:.2f} to {high:.2f})",
