@@ -192,16 +192,12 @@ class PlayConfig(Config):
     policy: str = ""
     """Start from the parameters of this policy, a name or a path (see `train.policies`)."""
 
-    def __post_init__(self):
-        super().__post_init__()
-        if self.patience is not None and not self.evaluate_every:
-            raise ValueError("run.patience needs scores while training: give run.evaluate_every")
-
     @property
     def idle(self) -> dict[str, str]:
         if self.evaluate_every:
             return {}
-        return {"run.evaluate_games": "it needs --run.evaluate-every"}
+        names = ("run.evaluate_games", "run.patience")
+        return dict.fromkeys(names, "it needs --run.evaluate-every")
 
     def fraction_done(self, updates: int, episodes: Sequence[int], steps_per_update: int) -> float:
         """Of the budget of steps or of episodes, whichever is nearer to its end."""
