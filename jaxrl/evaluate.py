@@ -91,9 +91,7 @@ def watch(
     The games depend on `num_envs` and `key` alone: whoever plays them again with another `seen`
     watches another of the same games. What is watched is whole only without `seen.leaps`.
     """
-    playing = begin(env, env_params, agent, key, num_envs)
-    if deterministic and recurrence.takes_part(env, env_params, playing.world.env):
-        playing = playing._replace(anchor=anchored(env, env_params, playing.world))
+    playing = begin(env, env_params, agent, key, num_envs, deterministic)
 
     def step(playing: Playing) -> tuple[Playing, tuple[Episodes, Trajectory]]:
         after, (ended, action) = play(env, env_params, agent, agent_state, playing)
@@ -135,12 +133,19 @@ def states(game: Trajectory, step: Callable[[PyTree, PyTree], PyTree]) -> PyTree
 
 
 def begin(
-    env: Environment, env_params: PyTree, agent: Agent, key: jax.Array, num_envs: int
+    env: Environment,
+    env_params: PyTree,
+    agent: Agent,
+    key: jax.Array,
+    num_envs: int,
+    deterministic: bool = False,
 ) -> Playing:
-    """N environments before their first step."""
+    """N environments before their first step, with anchors where rounds may be left out."""
     reset_key, key = jax.random.split(key)
     world = World(*acting.reset(env, env_params, agent, num_envs, reset_key), key)
-    return Playing(world, jnp.zeros(num_envs, jnp.int32), jnp.zeros((), jnp.int32))
+    repeats = deterministic and recurrence.takes_part(env, env_params, world.env)
+    anchor = anchored(env, env_params, world) if repeats else None
+    return Playing(world, jnp.zeros(num_envs, jnp.int32), jnp.zeros((), jnp.int32), anchor)
 
 
 def play(

@@ -76,21 +76,8 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
             share = f", for {used} devices" if used > 1 else ""
             display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}{share}")
             meta = {"name": name, "config": plain(config), **records.provenance()}
-            session = Session(
-                training,
-                settings,
-                settings.members,
-                directory,
-                programs,
-                policy,
-                record,
-                display,
-                stop,
-                meta,
-                best,
-                logged,
-            )
-            return completed(session)
+            what = training, settings, settings.members, directory, programs, policy
+            return completed(Session(*what, record, display, stop, meta, best, logged))
 
 
 def completed(session: Session) -> Result:
