@@ -140,13 +140,7 @@ def make(
     play = play if len(members.seeds) == 1 else jax.vmap(play)
     agents = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), agents)  # on one device
     compiled = jax.jit(play).lower(agents, keys(members, 0)).compile()
-    needed = memory.needed_by(compiled)
-    if needed is not None and not memory.fits(needed):
-        raise UsageError(
-            f"the games of an evaluation need {memory.human(needed)} of memory and "
-            f"{memory.human(memory.free_bytes() or 0)} are free: lower --run.evaluate-games "
-            f"({settings.evaluate_games:,})"
-        )
+    memory.refuse_games(compiled)
     known = checkpoint.steps(directory / BEST)
     kept = read(directory, agents, members) if known else None
     return Best(directory, members, training.score, training.lower_is_better, compiled, kept)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes, Trajectory, Watch
 from jaxrl.types import Agent, AgentState, Environment, PyTree
+from train.host import memory
 from train.host.progress import busy
 from train.host.scores import evaluation_table, summaries
 from train.host.settings import EpisodesOf, Evaluation
@@ -120,6 +121,8 @@ def play(
 ) -> Played:
     """Compiles `episodes_of` once and plays its games with each agent; `doing` is the progress.
 
+    Raises UsageError if so many games need more memory than there is.
+
     With `watch`, which plays the same games, that is what is compiled; `limit` is then their
     longest.
     """
@@ -129,6 +132,7 @@ def play(
     started = time.perf_counter()
     with busy("compiling the games"):
         compiled = jax.jit(function).lower(agents[0], keys[0], *whole).compile()
+    memory.refuse_games(compiled)
     ready, episodes = time.perf_counter(), []
     for agent, key, text in zip(agents, keys, doing, strict=True):
         with busy(text):

@@ -58,6 +58,16 @@ def needed_by(compiled: Any) -> int | None:
     return in_and_out + used.temp_size_in_bytes
 
 
+def refuse_games(compiled: Any) -> None:
+    """Raises UsageError if compiled games of an evaluation would need more than there is."""
+    needed = needed_by(compiled)
+    if needed is not None and not fits(needed):
+        raise UsageError(
+            f"the games of an evaluation need {human(needed)} of memory and "
+            f"{human(free_bytes() or 0)} are free: play fewer games"
+        )
+
+
 def refuse(needed: int, what: str, largest: Any, config: Any, devices: int = 1) -> None:
     """Raises UsageError, which names `largest` and the flags that size it, if there is no room.
 

@@ -157,7 +157,7 @@ class TestRefusals:
         config = configure(tmp_path)
         training = tiny.make_training(config)
         agents = jax.eval_shape(training.init, jax.random.key(0)).agent
-        with pytest.raises(UsageError, match="evaluate-games"):
+        with pytest.raises(UsageError, match="play fewer games"):
             best.make(training, config.run, config.run.members, tmp_path, agents)
 
     @pytest.mark.parametrize("flags", [["--run.patience=3"], ["--run.evaluate-games=5"]])

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from jaxrl.types import Agent
 from tests.train import tiny
-from train.host import games, scores, settings
+from train.host import games, memory, scores, settings
 from train.host.errors import UsageError
 from train.host.games import GamesEvaluation
 
@@ -71,3 +71,10 @@ def test_a_file_that_no_evaluation_has_written_is_refused(text: str, tmp_path: P
     with pytest.raises(UsageError, match="is not an evaluation") as refused:
         scores.read_evaluation(tmp_path)
     assert "\n" not in str(refused.value)
+
+
+def test_more_games_than_fit_into_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "free_bytes", lambda: 1_000)
+    evaluate = games.of_player(tiny.Walk(), Params(20), PLAYER, 3)
+    with pytest.raises(UsageError, match="play fewer games"):
+        evaluate([()], [0], [jax.random.key(0)])
