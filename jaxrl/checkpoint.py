@@ -2,7 +2,9 @@
 
 `DIRECTORY/0000000120/` is the checkpoint of step 120: `state.npz` with the arrays, and
 `record.json`, which holds the caller's `meta`, the shape and dtype of every leaf, and size and
-CRC-32 of `state.npz`. The arrays are numbered in the order of the sorted names of the leaves.
+CRC-32 of `state.npz`. The arrays are numbered in the order of the sorted names of the leaves. Where
+they are spread over processes, each writes its parts (see `jaxrl.shards`), those after the first
+into `state-1.npz` and so on.
 
 A checkpoint is written under a hidden name and renamed when all of it is on the disk; older ones
 are deleted after that. So the newest complete checkpoint survives a crash at any moment.
@@ -20,8 +22,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import multihost_utils
 
+from jaxrl import shards
+from jaxrl.shards import together
 from jaxrl.types import PyTree
 
 FORMAT = 2
@@ -41,35 +44,43 @@ def save(directory: str | Path, step: int, state: PyTree, meta: dict, keep: int 
     """Writes `state` (arrays, typed keys included) and `meta` (plain JSON) as step `step`.
 
     Keeps the newest `keep` checkpoints up to this step. Later ones are deleted too: a run that
-    saves an earlier step was resumed from before them. Of several processes all must save, and the
-    first one writes. Raises OSError, with a file name, for what
-    the file system refuses; older checkpoints are still there then.
+    saves an earlier step was resumed from before them. Of several processes, which share the file
+    system, all must save: each writes its parts of the arrays. Raises OSError, with a file name,
+    for what the file system refuses; older checkpoints are still there then.
     """
     directory = Path(directory).resolve()
     target = directory / f"{step:010d}"
-    leaves = {name: _plain(x) for name, x in sorted(_leaves(state).items())}
-    if jax.process_index() == 0:
-        _replace(directory, step, state, leaves, meta, keep)
-    if jax.process_count() > 1:
-        multihost_utils.sync_global_devices(str(target))
-    return target
-
-
-def _replace(
-    directory: Path, step: int, state: PyTree, arrays: dict[str, np.ndarray], meta: dict, keep: int
-) -> None:
-    """Writes a checkpoint and deletes those that it replaces."""
-    directory.mkdir(parents=True, exist_ok=True)
-    for leftover in directory.glob(".*.partial"):  # of a save that a crash cut short
-        shutil.rmtree(leftover)
-    target = directory / f"{step:010d}"
     partial = target.with_name(f".{target.name}.partial")
+    is_first = jax.process_index() == 0
     try:
-        _write(partial, step, state, arrays, meta)
+        if is_first:
+            _begin(partial)
+        together(f"{partial} is there")
+        _write_arrays(partial, state)
+        together(f"{partial} holds all arrays")
+        if is_first:
+            _write_record(partial, step, state, meta)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)  # what is left of it fills the disk
         error.filename = str(target)
         raise
+    if is_first:
+        _replace(target, partial, step, keep)
+    together(f"{target} is saved")
+    return target
+
+
+def _begin(partial: Path) -> None:
+    """Makes the folder to write into."""
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in partial.parent.glob(".*.partial"):  # of a save that a crash cut short
+        shutil.rmtree(leftover)
+    partial.mkdir()
+
+
+def _replace(target: Path, partial: Path, step: int, keep: int) -> None:
+    """Gives a checkpoint that is on the disk its name, and deletes those that it replaces."""
+    directory = target.parent
     if target.exists():  # damaged, or from before an older checkpoint was resumed
         target.rename(target.with_name(f".{target.name}.replaced"))
     partial.rename(target)
@@ -82,14 +93,22 @@ def _replace(
         shutil.rmtree(replaced)
 
 
-def _write(
-    partial: Path, step: int, state: PyTree, arrays: dict[str, np.ndarray], meta: dict
-) -> None:
-    """Writes the files of a checkpoint and waits until they are on the disk."""
+def _write_arrays(partial: Path, state: PyTree) -> None:
+    """Writes the parts of this process and waits until they are on the disk."""
+    parts: dict[str, np.ndarray] = {}
+    for i, (_, x) in enumerate(sorted(_leaves(state).items())):
+        data = jax.random.key_data(x) if _is_key(x) else x
+        parts |= {key: _plain(part) for key, part in shards.of_process(str(i), data).items()}
+    index = jax.process_index()
+    path = partial / (f"state-{index}.npz" if index else ARRAYS)
+    np.savez(path, allow_pickle=False, **parts)  # pyright: ignore[reportArgumentType]
+    _flush(path)
+
+
+def _write_record(partial: Path, step: int, state: PyTree, meta: dict) -> None:
+    """Writes `record.json` and waits until all is on the disk."""
     leaves = dict(sorted(_leaves(state).items()))
-    partial.mkdir()
-    numbered = {str(i): x for i, x in enumerate(arrays.values())}
-    np.savez(partial / ARRAYS, allow_pickle=False, **numbered)  # pyright: ignore[reportArgumentType]
+    others = sorted(path.name for path in partial.glob("state-*.npz"))
     record = {
         "format": FORMAT,
         "step": step,
@@ -98,11 +117,17 @@ def _write(
         "arrays": _size_and_checksum(partial / ARRAYS),
         "meta": meta,
     }
-    (partial / "record.json").write_text(_sealed(record))
-    for path in partial.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+    if others:
+        record["others"] = {name: _size_and_checksum(partial / name) for name in others}
+    path = partial / "record.json"
+    path.write_text(_sealed(record))
+    _flush(path)
     _flush_folder(partial)
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def steps(directory: str | Path) -> list[int]:
@@ -161,15 +186,8 @@ def _is_key(x) -> bool:
     return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def _plain(x: jax.Array) -> np.ndarray:
-    """The numbers of an array or of a typed key, in a dtype that NumPy itself has.
-
-    An array that is spread over several processes is gathered, for which all of them must ask.
-    """
-    data = jax.random.key_data(x) if _is_key(x) else x
-    if isinstance(data, jax.Array) and not data.is_fully_addressable:
-        data = multihost_utils.process_allgather(data, tiled=True)
-    numbers = np.asarray(data)
+def _plain(numbers: np.ndarray) -> np.ndarray:
+    """The numbers in a dtype that NumPy itself has."""
     return numbers if numbers.dtype.isbuiltin == 1 else numbers.view(f"u{numbers.itemsize}")
 
 
@@ -199,9 +217,12 @@ def mismatch(found: dict[str, Any], expected: dict[str, Any]) -> str:
 def _load(path: Path, key_impls: dict[str, str], like: PyTree) -> PyTree:
     """The state of a checkpoint that has the leaves of `like`."""
     leaves, loaded = _leaves(like), {}
-    with np.load(path / ARRAYS, allow_pickle=False) as arrays:
+    paths = [path / ARRAYS, *sorted(path.glob("state-*.npz"))]
+    with contextlib.ExitStack() as opened:
+        files = [opened.enter_context(np.load(x, allow_pickle=False)) for x in paths]
         for i, name in enumerate(sorted(leaves)):
-            loaded[name] = _placed(arrays[str(i)], leaves[name], key_impls.get(name))
+            numbers = shards.joined(str(i), files)
+            loaded[name] = _placed(numbers, leaves[name], key_impls.get(name))
     return jax.tree.unflatten(jax.tree.structure(like), [loaded[name] for name in leaves])
 
 
@@ -213,7 +234,7 @@ def _placed(numbers: np.ndarray, like: Any, key_impl: str | None) -> jax.Array:
     place = getattr(like, "sharding", None) or device
     if place.is_fully_addressable:
         array = jax.device_put(numbers, place, may_alias=False)
-    else:  # each process has read the whole file, and keeps its part
+    else:  # each process has read all of it, and keeps its part
         array = jax.make_array_from_callback(numbers.shape, place, lambda index: numbers[index])
     return array if key_impl is None else jax.random.wrap_key_data(array, impl=key_impl)
 
@@ -238,16 +259,21 @@ def _verified(path: Path) -> dict[str, Any]:
         raise _Damaged(f"record.json cannot be read ({error})") from None
     if record["format"] != FORMAT:
         raise CheckpointError(f"{path} has format {record['format']}; this program reads {FORMAT}")
+    for name, saved in {ARRAYS: record["arrays"], **record.get("others", {})}.items():
+        _verify(path / name, saved)
+    return record
+
+
+def _verify(path: Path, saved: list[int]) -> None:
+    """Raises unless a file has the size and the checksum that were saved."""
     try:
-        found = _size_and_checksum(path / ARRAYS)
+        found = _size_and_checksum(path)
     except FileNotFoundError:
-        raise _Damaged(f"{ARRAYS} is missing") from None
+        raise _Damaged(f"{path.name} is missing") from None
     except OSError as error:
         raise _Damaged(str(error)) from None
-    if found != record["arrays"]:
-        size = record["arrays"][0]
-        raise _Damaged(f"{ARRAYS} has {found[0]} bytes of {size}, or other content")
-    return record
+    if found != saved:
+        raise _Damaged(f"{path.name} has {found[0]} bytes of {saved[0]}, or other content")
 
 
 def _size_and_checksum(path: Path) -> list[int]:

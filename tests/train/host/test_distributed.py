@@ -14,12 +14,13 @@ from jaxrl import checkpoint
 from tests.train.host.crashes import timeless_rows
 from tests.train.host.device_runs import FLAGS, STEPS
 from tests.train.host.test_devices import assert_equal
-from train.host import distributed, metrics_file
+from train.host import distributed, metrics_file, runs
 from train.host.errors import FAILED, INTERRUPTED, REFUSED
 
 ROOT = Path(__file__).resolve().parents[3]
 BOUND = 90  # seconds until the others of a dead process have ended
 LONG = 50_000_000
+UPDATES = STEPS // 128
 
 
 def free_port() -> int:
@@ -79,8 +80,13 @@ def alone(tmp_path_factory) -> Path:
 def test_two_processes_give_the_numbers_of_one(alone, tmp_path):
     assert ended(start(2, *fresh(tmp_path / "run"))) == [0, 0]
     assert_equal(alone, tmp_path / "run")
+    last = tmp_path / "run" / "checkpoints" / f"{UPDATES:010d}"
+    assert {path.name for path in last.iterdir()} == {"record.json", "state.npz", "state-1.npz"}
     names = {path.name for path in alone.iterdir()}
     assert {path.name for path in (tmp_path / "run").iterdir()} == names
+    assert runs.load(tmp_path / "run").updates == UPDATES
+    (last / "state-1.npz").unlink()
+    assert runs.load(tmp_path / "run").updates < UPDATES  # one that is whole
 
 
 @pytest.mark.slow
