@@ -7,7 +7,6 @@ Log-probabilities are those of raw samples, which are exact close to the bounds.
 bootstraps from its true successor.
 """
 
-from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import chex
@@ -151,7 +150,9 @@ def make(
             raw = jnp.where(is_warm(state.replay, config), sampled, uniform)
         return policy.squash(raw), memory, in_unit_box(policy).squash(raw)
 
-    update = partial(remember_and_learn, networks, config, blocks)
+    def update(state: State, rollout: Transition, key: jax.Array):
+        return remember_and_learn(networks, config, blocks, state, rollout, key)
+
     return Agent(init, lambda: (), act, update)
 
 

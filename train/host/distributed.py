@@ -6,6 +6,7 @@ HOST:PORT,INDEX,COUNT`. All processes compute; the first one alone writes record
 pictures. They share the file system.
 """
 
+import itertools
 import os
 import re
 import sys
@@ -48,7 +49,7 @@ def refuse_unjoined(arguments: Sequence[str]) -> None:
 
 def value_of(arguments: Sequence[str]) -> str:
     """The value of `--distributed`; empty without one."""
-    for argument, value in zip(arguments, [*arguments[1:], ""], strict=True):
+    for argument, value in itertools.pairwise([*arguments, ""]):
         if argument == "--distributed":
             return value
         if argument.startswith("--distributed="):

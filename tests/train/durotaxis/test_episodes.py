@@ -195,7 +195,7 @@ def run(parts, tmp_path: Path, monkeypatch) -> Run:
     config = replace(PRESETS["linear"], env=SMALL)
     records.write_config(tmp_path, "durotaxis", "linear", config)
     run = Run(tmp_path, program.PROGRAM, config, 7, [()])
-    monkeypatch.setattr(runs, "load", lambda directory: run)
+    monkeypatch.setattr(runs, "load", lambda directory, best: run)
     for module in (evaluation, program):
         monkeypatch.setattr(module, "make_parts", make)
     return run

@@ -144,3 +144,4 @@ def test_without_the_flag_nothing_happens():
     assert distributed.told("x") == "x"
     assert [distributed.any_of(x) for x in (True, False)] == [True, False]
     assert distributed.value_of(["--distributed=auto"]) == "auto"
+    assert distributed.value_of([]) == ""
