@@ -76,6 +76,8 @@ def measure(case: Case, seeds: int, directory: Path) -> dict[str, Any]:
     content = json.loads((directory / "eval.json").read_text())
     returns = [row["return"]["mean"] for row in content["seeds"]]
     last = max(row["steps"] for row in rows)
+    config = records.read_config(directory)["config"]
+    config["run"]["directory"] = ""  # of this machine
     return {
         **machine(),
         "case": case.name,
@@ -89,7 +91,7 @@ def measure(case: Case, seeds: int, directory: Path) -> dict[str, Any]:
         "incomplete": sum(row["incomplete"] for row in content["seeds"]),
         "late": [late_return(rows, row["seed"], last) for row in content["seeds"]],
         "seconds": max(row["seconds"] for row in rows),
-        "config": records.read_config(directory)["config"],
+        "config": config,
     }
 
 
