@@ -18,6 +18,7 @@ from train.host.members import Members, unpacked, varied
 from train.host.preparation import compile_within_memory, trace
 from train.host.program import Program
 from train.host.progress import Display
+from train.host.rows import Counters
 from train.host.session import Session
 from train.host.settings import Training
 from train.host.signals import StopRequest
@@ -91,33 +92,38 @@ def train(
     Raises Interrupted after a signal, once all is saved.
     """
     training, members = training_of(program, group), members_of(group)
-    directory.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    traced = trace(training, group.config, members)
-    with metrics_file.MetricsFile(directory) as record, Display(title) as display:
-        display.say(f"{title}: compiling for {len(group.trials)} members")
-        with StopRequest(display.say) as stop:
-            programs = compile_within_memory(traced, group.config)
-            display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
-            meta = {"name": title, "config": plain(group.config), **records.provenance()}
-            session = Session(
-                training,
-                group.config.run,
-                members,
-                directory,
-                programs,
-                None,
-                record,
-                display,
-                stop,
-                meta,
-                leaves_behind=True,
-                resumed=sweep,
-            )
-            state, counters = session.train()
-            state = devices.on_one(state)
+    state, counters = side_by_side(training, group.config, members, directory, sweep, title)
+    state = devices.on_one(state)
     base = program.training(config_of(group.config, group.trials[0].values))
     return split(state, counters.updates, group, kind_of(base))
+
+
+def side_by_side(
+    training: Training,
+    config: Any,
+    members: Members,
+    directory: Path,
+    sweep: Path,
+    title: str,
+    search: Any = None,
+) -> tuple[Any, Counters]:
+    """Trains members in a directory of their own, or goes on; the state and how far it is.
+
+    `search` replaces members between chunks (see `Session`). Raises Interrupted after a signal,
+    once all is saved.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    traced = trace(training, config, members)
+    with metrics_file.MetricsFile(directory) as record, Display(title) as display:
+        display.say(f"{title}: compiling for {len(members.seeds)} members")
+        with StopRequest(display.say) as stop:
+            programs = compile_within_memory(traced, config)
+            display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
+            meta = {"name": title, "config": plain(config), **records.provenance()}
+            what = training, config.run, members, directory, programs, None
+            how = {"leaves_behind": True, "resumed": sweep, "search": search}
+            return Session(*what, record, display, stop, meta, **how).train()
 
 
 def split(state: PyTree, updates: int, group: Group, kind: type) -> list[Trained]:

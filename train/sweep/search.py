@@ -1,6 +1,5 @@
 """A search from its plan to the confirmation of the best; each step is kept."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,13 +10,8 @@ import jax
 
 from jaxrl import checkpoint
 from train.host import metrics_file, records
-from train.host.config import plain
 from train.host.pictures import Row
-from train.host.preparation import compile_within_memory, trace
-from train.host.progress import Display
-from train.host.session import Session
 from train.host.settings import Training
-from train.host.signals import StopRequest
 from train.sweep import batches, candidates, files, gallery, rules, summary
 from train.sweep.candidates import Candidate
 from train.sweep.files import write_json
@@ -113,9 +107,6 @@ class Search(Sweep):
 
     def train(self) -> None:
         """Trains the slots, or goes on. Raises Interrupted after a signal, once all is saved."""
-        config, members, title = self.for_session(), self.searchers(), self.title
-        started = time.perf_counter()
-        traced = trace(self.of_slots, config, members)
         judge = Judge(
             self.of_slots,
             batches.kind_of(self.training),
@@ -123,28 +114,8 @@ class Search(Sweep):
             self.schedule.budget,
             self.finished,
         )
-        self.place.mkdir(parents=True, exist_ok=True)
-        with metrics_file.MetricsFile(self.place) as record, Display(title) as display:
-            display.say(f"{title}: compiling for {len(members.seeds)} members")
-            with StopRequest(display.say) as stop:
-                programs = compile_within_memory(traced, config)
-                display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
-                meta = {"name": title, "config": plain(config), **records.provenance()}
-                Session(
-                    self.of_slots,
-                    config.run,
-                    members,
-                    self.place,
-                    programs,
-                    None,
-                    record,
-                    display,
-                    stop,
-                    meta,
-                    leaves_behind=True,
-                    resumed=self.directory,
-                    search=judge,
-                ).train()
+        what = self.of_slots, self.for_session(), self.searchers()
+        batches.side_by_side(*what, self.place, self.directory, self.title, judge)
 
     @property
     def title(self) -> str:
