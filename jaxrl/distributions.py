@@ -41,6 +41,10 @@ class Distribution(Protocol):
         """The greedy action."""
         ...
 
+    def describe(self) -> dict[str, jax.Array]:
+        """To be shown: "probabilities"; or "mean", "low" and "high", the last two of its middle 68 %."""
+        ...
+
 
 @struct.dataclass
 class Categorical:
@@ -67,6 +71,9 @@ class Categorical:
 
     def mode(self) -> jax.Array:
         return jnp.argmax(self.logits, axis=-1).astype(jnp.int32)
+
+    def describe(self) -> dict[str, jax.Array]:
+        return {"probabilities": jax.nn.softmax(self.logits)}
 
     def _p_log_p(self) -> tuple[jax.Array, jax.Array]:
         """p and log p, with 0 in the place of log 0: 0 * -inf is nan, in the gradient too."""
@@ -122,6 +129,11 @@ class PerNode:
     def mode(self) -> jax.Array:
         return jnp.where(self.live, self._each().mode(), 0)
 
+    def describe(self) -> dict[str, jax.Array]:
+        """ "node_probabilities" `[..., C, A]`, those of dead nodes 0."""
+        p = jax.nn.softmax(self._each().logits)
+        return {"node_probabilities": jnp.where(self.live[..., None], p, 0.0)}
+
     def _each(self) -> Categorical:
         """`[..., C]`; the dead ones uniform."""
         return Categorical(jnp.where(self.live[..., None], self.logits, 0.0))
@@ -155,6 +167,10 @@ class Normal:
 
     def mode(self) -> jax.Array:
         return self.mean
+
+    def describe(self) -> dict[str, jax.Array]:
+        low, high = self.mean - self.scale, self.mean + self.scale
+        return {"mean": self.mean, "low": low, "high": high}
 
 
 @struct.dataclass
@@ -219,6 +235,10 @@ class Squashed:
         """The squashed mean, which is the median of the action, not the peak of its density."""
         return self.squash(self.raw.mean)
 
+    def describe(self) -> dict[str, jax.Array]:
+        """ "mean" is the median, as for `mode`."""
+        return {name: self.squash(x) for name, x in self.raw.describe().items()}
+
 
 @struct.dataclass
 class Joint:
@@ -241,6 +261,14 @@ class Joint:
 
     def mode(self) -> tuple[Action, ...]:
         return tuple(part.mode() for part in self.parts)
+
+    def describe(self) -> dict[str, jax.Array]:
+        """Those of all parts; a name that an earlier part has, too, ends with the part's number."""
+        found: dict[str, jax.Array] = {}
+        for i, part in enumerate(self.parts):
+            shown = part.describe()
+            found |= {f"{name}_{i}" if name in found else name: x for name, x in shown.items()}
+        return found
 
 
 def total(terms: Iterable[jax.Array]) -> jax.Array:

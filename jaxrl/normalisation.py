@@ -75,6 +75,9 @@ def make(agent: Agent, config: Config, num_envs: int = 1) -> Agent:
     def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
         return agent.act(state.agent, memory, seen(state.params, obs), key)
 
+    def explain(state: State, memory: Memory, obs: Observation) -> Metrics:
+        return agent.explain(state.agent, memory, seen(state.params, obs))
+
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         found, scaled = state.params, rollout
         if config.observations:
@@ -90,7 +93,7 @@ def make(agent: Agent, config: Config, num_envs: int = 1) -> Agent:
         learned, measured = agent.update(state.agent, scaled, key)
         return State(found, learned, returns, return_), measured | metrics
 
-    return Agent(init, agent.memory, act, update)
+    return Agent(init, agent.memory, act, update, explain)
 
 
 def normalise(statistics: Statistics, obs: Observation, config: Config) -> Observation:

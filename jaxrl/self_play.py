@@ -73,6 +73,9 @@ def make(
         other = answers[member(state, obs["rival"])]
         return jnp.stack([own, other]), memory, extras
 
+    def explain(state: State, memory: Memory, obs: Observation) -> Metrics:
+        return agent.explain(state.learner, memory, obs["own"])
+
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         learner, metrics = agent.update(state.learner, own_side(rollout), key)
         state = state._replace(learner=learner, updates=state.updates + 1)
@@ -80,7 +83,7 @@ def make(
         state = jax.lax.cond(is_due, snapshot, lambda state: state, state)
         return state, metrics | {"snapshots": state.taken.astype(jnp.float32)}
 
-    return Agent(init, agent.memory, act, update)
+    return Agent(init, agent.memory, act, update, explain)
 
 
 def snapshot(state: State) -> State:

@@ -50,8 +50,14 @@ class Transition(NamedTuple):
     extras: Any  # what `Agent.act` returned for `Agent.update`: log-probabilities, values
 
 
+def nothing_to_explain(state: AgentState, memory: Memory, obs: Observation) -> Metrics:
+    """`Agent.explain` of an agent that has nothing to show."""
+    del state, memory, obs
+    return {}
+
+
 class Agent(NamedTuple):
-    """An algorithm: four pure functions, the first three for one environment.
+    """An algorithm: four pure functions, the first three for one environment, and one for people.
 
     Off-policy agents keep their replay in their state, so one loop serves on- and off-policy
     agents. Everything that `act` reads of the state is below fields named `params`, at any depth: a
@@ -70,6 +76,10 @@ class Agent(NamedTuple):
     """`(state, memory, obs, key) -> (action, memory, extras)`, for one environment."""
     update: Callable[[AgentState, Transition, jax.Array], tuple[AgentState, Metrics]]
     """`(state, rollout [T, N], key) -> (state, metrics)`: learn from the newest rollout."""
+    explain: Callable[[AgentState, Memory, Observation], Metrics] = nothing_to_explain
+    """`(state, memory, obs) -> what the agent makes of one observation`, to be looked at: "value"
+    `[]`, or `[K]` of the components of a reward; "q" `[A]`, values of actions; and of a policy what
+    `Distribution.describe` returns. `act` is given the same three."""
 
 
 class RunState(Protocol):

@@ -57,6 +57,7 @@ FLOORS = {  # of `train`: host knows no program, programs know the host, command
     "train.vector_field": 2,
     "train.policies": 4,
     "train.sweep": 4,
+    "train.report": 5,
     "train.snake_players": 5,
     "train.evaluate": 5,
     "train.render": 5,

@@ -155,8 +155,13 @@ def make(
             return jnp.argmax(q).astype(jnp.int32), memory, ()
         return action_values.epsilon_greedy(key, q, state.epsilon), memory, ()
 
+    def explain(state: State, memory: tuple, obs: PyTree):
+        del memory
+        q = q_losses.values(network.apply(state.learner.params, obs), config.value_range)
+        return {"q": q, "value": action_values.max_value(q)}
+
     update = partial(remember_and_learn, network, config, blocks)
-    return Agent(init, lambda: (), act, update)
+    return Agent(init, lambda: (), act, update, explain)
 
 
 def remember_and_learn(

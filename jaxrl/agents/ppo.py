@@ -107,6 +107,11 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         action = policy.mode() if greedy else policy.sample(key)
         return action, memory, Extras(policy.log_prob(action), value)
 
+    def explain(state: State, memory: tuple, obs: PyTree):
+        del memory
+        policy, value = network.apply(state.params, obs)
+        return policy.describe() | {"value": value}
+
     def update(state: State, rollout: Transition, key: jax.Array):
         now = annealed(config, state.updates)
         batch = make_batch(network, state.params, rollout, now, blocks)
@@ -130,7 +135,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         }
         return State(learned.params, learned.opt_state, state.updates + 1), metrics
 
-    return Agent(init, lambda: (), act, update)
+    return Agent(init, lambda: (), act, update, explain)
 
 
 def check_config(config: Config) -> None:

@@ -95,6 +95,11 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         action = action_values.epsilon_greedy(key, q, epsilon)
         return action, memory, Extras(action_values.max_value(q))
 
+    def explain(state: State, memory: tuple, obs: PyTree):
+        del memory
+        q = network.apply(state.params, obs)
+        return {"q": q, "value": action_values.max_value(q)}
+
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         batch = make_batch(network, state.params, rollout, config, blocks)
         learning_rate = learning_rate_at(state.updates, config)
@@ -116,7 +121,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         }
         return State(params, opt_state, state.updates + 1), metrics
 
-    return Agent(init, lambda: (), act, update)
+    return Agent(init, lambda: (), act, update, explain)
 
 
 def check_config(config: Config) -> None:

@@ -89,7 +89,12 @@ def make(
     def act(state: State, option: jax.Array, obs: jax.Array, key: jax.Array):
         return choose(config, greedy, state, option, obs, key)
 
-    return Agent(init, lambda: jnp.full((), NO_OPTION, jnp.int32), act, update)
+    def explain(state: State, option: jax.Array, obs: jax.Array):
+        del option
+        q = state.q[obs]
+        return {"q": q, "value": jnp.max(q)}
+
+    return Agent(init, lambda: jnp.full((), NO_OPTION, jnp.int32), act, update, explain)
 
 
 def choose(

@@ -103,6 +103,10 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         action = policy.mode() if greedy else policy.sample(key)
         return action, after, Extras(policy.log_prob(action), value, memory)
 
+    def explain(state: State, memory: Memory, obs: PyTree):
+        policy, value, _ = network.apply(state.params, obs, memory)
+        return policy.describe() | {"value": value}
+
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
         num_envs = rollout.terminated.shape[1]
         check_split(num_envs, config.minibatches, blocks)
@@ -128,7 +132,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
         return State(params, opt_state, state.updates + 1), metrics
 
-    return Agent(init, network.initial_memory, act, update)
+    return Agent(init, network.initial_memory, act, update, explain)
 
 
 def check_split(num_envs: int, num_minibatches: int, blocks: int) -> None:

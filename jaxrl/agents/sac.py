@@ -150,10 +150,18 @@ def make(
             raw = jnp.where(is_warm(state.replay, config), sampled, uniform)
         return policy.squash(raw), memory, in_unit_box(policy).squash(raw)
 
+    def explain(state: State, memory: tuple, obs: PyTree):
+        del memory
+        params = state.learner.params
+        policy = actor.apply(params.actor, obs)
+        of_mode = in_unit_box(policy).squash(policy.raw.mean)
+        value = jnp.min(critic.apply(params.critic, obs, of_mode), axis=-1)
+        return policy.describe() | {"value": value}
+
     def update(state: State, rollout: Transition, key: jax.Array):
         return remember_and_learn(networks, config, blocks, state, rollout, key)
 
-    return Agent(init, lambda: (), act, update)
+    return Agent(init, lambda: (), act, update, explain)
 
 
 def is_warm(ring: replay.Replay, config: Config) -> jax.Array:

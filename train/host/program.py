@@ -15,6 +15,7 @@ import jax
 
 from jaxrl.types import AgentState
 from train.host import pictures
+from train.host.episodes import Scene
 from train.host.errors import UsageError
 from train.host.settings import Evaluation, PlayConfig, Training
 
@@ -48,6 +49,15 @@ def learning_curve(
     training = run.program.training(run.config)
     title = run.program.address
     return [pictures.draw_curve(run.directory, training.score, title, training.unit)]
+
+
+class Wanted(NamedTuple):
+    """Which episodes to show."""
+
+    count: int
+    key: jax.Array  # of their random numbers
+    limit: int  # steps of one that are shown, from its start
+    member: int = 0  # of the run's agents
 
 
 class Evaluator(NamedTuple):
@@ -92,6 +102,9 @@ class Program(NamedTuple):
     film: Callable[[Run, int, jax.Array, Path], Iterable[Any]] | None = None
     """`(run, games, key, directory) -> lines`: films a policy and returns paths and a line on its
     score. None: its policies cannot be filmed."""
+    episodes: Callable[[Run, Wanted], Scene | None] = lambda run, wanted: None
+    """Episodes to be looked at step by step, and who draws them (see `train.report`); None where
+    there is nothing to draw."""
 
     @property
     def address(self) -> str:

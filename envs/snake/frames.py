@@ -1,0 +1,82 @@
+"""A game of Snake as arrays to draw: cells row by row, moment after moment.
+
+Axis letters: M moments of a game, C cells of the board, row by row. A cell is its number in that
+order, -1 for none.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.snake import bitboard, drawing, rules, scene
+from envs.snake.bitboard import Board
+from envs.snake.rules import Body, Rules, State
+
+NEVER = np.iinfo(np.int32).min
+
+
+def of_game(board: Board, rules_: Rules, states: State) -> dict[str, np.ndarray]:
+    """The game `states` `[M, ...]`: its snake, its food, and what may happen next.
+
+    `reach` is uint8 `[M, C]`: bit 0, 1, 2 of a cell is set where a flood fill that begins forward,
+    left, right of the head gets there. `ahead` int32 `[M, 3]` are these three cells, `danger` bool
+    `[M, 3]` whether moving there kills.
+    """
+    reach, ahead, danger = (
+        np.asarray(x) for x in _prospects(board, rules_, jax.tree.map(jnp.asarray, states))
+    )
+    return {
+        **of_body(board, states),
+        "food": number_of(board, states.food),
+        "reach": reach,
+        "ahead": number_of(board, ahead),
+        "danger": danger,
+    }
+
+
+def of_body(board: Board, bodies: Body) -> dict[str, np.ndarray]:
+    """One snake `[M, ...]`: `head` and `heading` `[M]`, and `entered` int32 `[M, C]`.
+
+    `entered` is the moment at which the head came to a cell of the body, negative if that was
+    before the game began, and `NEVER` elsewhere. From one moment to the next only the cells of head
+    and tail change, so that a game takes few bytes when compressed.
+    """
+    order = drawing.orders_of(board, bodies).reshape(len(bodies.head), -1)  # [M, C]
+    length, moment = np.asarray(bodies.length)[:, None], np.arange(len(order))[:, None]
+    still = np.cumsum(np.diff(np.asarray(bodies.head), prepend=-1) == 0)[:, None]  # a crash
+    entered = np.where(order > 0, order - length + moment - still, NEVER)
+    return {
+        "head": number_of(board, bodies.head),
+        "heading": np.uint8(bodies.heading),
+        "entered": entered.astype(np.int32),
+    }
+
+
+def number_of(board: Board, cell: np.ndarray) -> np.ndarray:
+    """The numbers of cells given as `Board.index`, int32; -1 for cells that are not on the board.
+
+    Beyond an edge lies the guard bit of a row, or no row.
+    """
+    cell = np.asarray(cell)
+    row, col = np.divmod(cell, board.stride)
+    inside = (cell >= 0) & (row < board.rows) & (col < board.cols)
+    return np.where(inside, row * board.cols + col, -1).astype(np.int32)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _prospects(
+    board: Board, rules_: Rules, states: State
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """`(reach [M, C], ahead [M, 3], danger [M, 3])` of `of_game`."""
+
+    def of_one(state: State):
+        regions = scene.flood_regions(board, rules_, state)
+        inside = bitboard.contains(regions.reached, jnp.asarray(board.indices)[:, None])  # [C, 3]
+        bits = jnp.sum(inside * jnp.array([1, 2, 4], jnp.uint8), axis=1, dtype=jnp.uint8)
+        free = rules.free_cells(board, rules_, state)
+        ahead = jnp.stack(rules.candidates(board, state))
+        return bits, ahead, ~bitboard.contains(free, ahead)
+
+    return jax.lax.map(of_one, states, batch_size=256)

@@ -1,0 +1,1 @@
+"""A page to look into runs: `python -m train.report`."""

@@ -1,0 +1,118 @@
+"""`python -m train.report RUN [RUN ...]`: one page to look into runs, with a player of episodes."""
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import tyro
+from rich.console import Console
+
+from jaxrl.checks import CountOrZero, Range, Seed
+from train.host import runs
+from train.host.command import command, parse_flags
+from train.host.config import check_options
+from train.host.errors import UsageError
+from train.host.program import Run, Wanted
+from train.host.progress import busy
+from train.host.records import write_whole
+from train.policies import store
+from train.report import contents, page
+from train.report.arrays import Arrays
+
+MOST_RUNS = 6
+"""As many as have a colour of their own."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Writes one page that shows how runs learned, how they play and how to repeat them.
+
+    The page needs no network and no other file. Episodes of several runs begin with equal random
+    numbers, and play side by side.
+    """
+
+    runs: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    """Run directories."""
+    policy: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
+    """Policies, also or instead: files, or names that `python -m train.policies list` shows."""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html")
+    """File to write."""
+    episodes: Annotated[int, Range(least=0, most=20)] = 6
+    """Episodes of each run to play; 0: none."""
+    steps: Annotated[int, Range(least=1, most=20_000)] = 2_000
+    """Steps of an episode that are shown, from its start."""
+    games: CountOrZero = 200
+    """Games of each run for histograms, where games are played; 0: none."""
+    best: bool = False
+    """The policies that were best while training, instead of the newest."""
+    key: Seed = 3
+    """Root of the random numbers."""
+
+
+def main(arguments: list[str]) -> int:
+    def report() -> None:
+        options = parse_flags("python -m train.report", Options, arguments)
+        check_options(options)
+        loaded = opened(options)
+        if not options.out.absolute().parent.is_dir():
+            raise UsageError(f"--out {options.out} lies in no folder; create that first")
+        write_whole(options.out, made(loaded, options))
+        Console().print(
+            f"{options.out}  {options.out.stat().st_size / 1e6:.1f} MB", highlight=False
+        )
+
+    return command(report)
+
+
+def opened(options: Options) -> dict[str, Run]:
+    """The runs and policies asked for, by the names that the page gives them."""
+    found = [runs.load(directory, options.best) for directory in options.runs]
+    found += [store.as_run(name) for name in options.policy]
+    if not 1 <= len(found) <= MOST_RUNS:
+        raise UsageError(f"got {len(found)} runs; give 1 to {MOST_RUNS} run directories")
+    names = [
+        *(Path(x).resolve().name for x in options.runs),
+        *(Path(x).stem for x in options.policy),
+    ]
+    if len(set(names)) < len(names):
+        names = [f"{i + 1}. {name}" for i, name in enumerate(names)]
+    return dict(zip(names, found, strict=True))
+
+
+def made(loaded: dict[str, Run], options: Options) -> str:
+    """The page."""
+    content, scripts = gathered(loaded, options)
+    programs = dict.fromkeys(run.program.address for run in loaded.values())
+    title = (
+        ", ".join(loaded) if len(loaded) <= 2 else f"{len(loaded)} runs of {', '.join(programs)}"
+    )
+    return page.html(title, content, scripts)
+
+
+def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], list[Path]]:
+    """What the page shows, and the scripts that draw it."""
+    arrays, scenes, found = Arrays(), [], []
+    for name, run in loaded.items():
+        # separate, so that the episodes do not depend on how many games there are
+        games, episodes = jax.random.split(jax.random.key(options.key))
+        with busy(f"playing episodes of {name}"):
+            wanted = Wanted(options.episodes, episodes, options.steps)
+            scenes.append(run.program.episodes(run, wanted) if options.episodes else None)
+        found.append(contents.distributions(run, options.games, games, 0))
+    everything = loaded.items()
+    return {
+        "runs": [contents.of_run(run, name) for name, run in everything],
+        "records": [contents.record(run) for _, run in everything],
+        "evaluations": [contents.scores(run) for _, run in everything],
+        "distributions": found,
+        "scenes": [None if scene is None else contents.scene(scene, arrays) for scene in scenes],
+        "arrays": arrays.text(),
+        "made": f"Made on {time.strftime('%Y-%m-%d')} by python -m train.report.",
+    }, [scene.script for scene in scenes if scene is not None]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,216 @@
+"""What a report says of a run: how to repeat it, its record, its scores, its episodes."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from train.host import metrics_file, pictures, records, runs
+from train.host.config import differences, flag, flat, plain
+from train.host.episodes import Scene
+from train.host.games import Played
+from train.host.pictures import Row
+from train.host.program import Run
+from train.host.scores import read_evaluation
+from train.report.arrays import Arrays
+
+POINTS = 300
+"""Points of a curve: rows of a longer record are averaged."""
+BINS = 24
+"""Of a histogram."""
+WHERE = ("run.directory", "run.resume", "run.devices", "run.distributed", "run.log")
+"""Fields that say where and how a run is made, not what it learns."""
+
+
+def of_run(run: Run, name: str) -> dict[str, Any]:
+    """Name, preset, settings and the command that repeats a run."""
+    config, preset = plain(run.config), preset_of(run)
+    default = plain(run.program.presets[preset])
+    changed = {line.split(": ")[0] for line in differences(default, config, WHERE)}
+    settings = [
+        {"name": field, "value": value, "changed": field in changed}
+        for field, value in flat(config).items()
+        if field not in WHERE
+    ]
+    training = run.program.training(run.config)
+    return {
+        "name": name,
+        "program": run.program.address,
+        "preset": preset,
+        "command": command(run, preset, changed),
+        "settings": settings,
+        "steps": run.updates * training.steps_per_update,
+        "unit": training.unit,
+        "score": training.score,
+        "seeds": run.seeds,
+    }
+
+
+def preset_of(run: Run) -> str:
+    """The preset that a run started from; of a policy the one whose settings are nearest."""
+    if (run.directory / "config.yaml").is_file():
+        return records.read_config(run.directory)["preset"]
+    apart = {n: len(differences(plain(x), plain(run.config))) for n, x in _alike(run).items()}
+    return min(apart, key=lambda name: apart[name])
+
+
+def _alike(run: Run) -> dict[str, Any]:
+    """The presets of the same kind of configuration."""
+    return {n: x for n, x in run.program.presets.items() if type(x) is type(run.config)}
+
+
+def command(run: Run, preset: str, changed: Iterable[str]) -> str:
+    """The command line that trains the same again."""
+    values = flat(plain(run.config))
+    words = [run.program.command, preset]
+    words += [part for name in sorted(changed) for part in _flag(name, values[name])]
+    return " ".join(words)
+
+
+def _flag(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, bool):
+        head, _, last = name.rpartition(".")
+        return (flag(name if value else f"{head}.no-{last}".lstrip(".")),)
+    if isinstance(value, list):
+        return (flag(name), *map(str, value))
+    return (flag(name), str(value))
+
+
+def record(run: Run) -> dict[str, Any] | None:
+    """The curves of all numbers in the record; None without one.
+
+    A number has one curve, a list of K numbers K of them: of each member, their mean, and from
+    three members on the margin of its 95 % interval. Points of a long record are means of
+    neighbouring rows.
+    """
+    if not (run.directory / metrics_file.NAME).is_file():
+        return None
+    rows = metrics_file.read_metrics(run.directory)
+    by_member = [[row for row in rows if row["seed"] == seed] for seed in run.seeds]
+    names: dict[str, str] = {}
+    for row in rows:
+        names |= {name: group for group in ("finished", "agent") for name in row[group]}
+    series = {
+        name: {"group": group, "curves": curves(by_member, group, name)}
+        for name, group in names.items()
+    }
+    return {
+        "steps": [round(x) for x in thinned([row["steps"] for row in by_member[0]])],
+        "series": series,
+        "evaluated": evaluated(rows),
+    }
+
+
+def curves(by_member: list[list[Row]], group: str, name: str) -> list[dict[str, Any]]:
+    """Those of one number in the rows of S members, a curve for each of its parts."""
+    found = [[row[group].get(name) for row in rows] for rows in by_member]
+    size = next((len(x) for rows in found for x in rows if isinstance(x, list)), 0)
+    parts = [lambda x, k=k: x and x[k] for k in range(size)] if size else [lambda x: x]
+    drawn = []
+    for part in parts:
+        points = np.stack([thinned([part(x) for x in rows]) for rows in found])  # [S, points]
+        margin = pictures.interval(points)
+        drawn.append({"members": plain_numbers(points), "mean": plain_numbers(mean(points))})
+        drawn[-1]["margin"] = plain_numbers(margin)
+    return drawn
+
+
+def evaluated(rows: list[Row]) -> list[list[float]]:
+    """`[steps, score]` of the games while training, means over members."""
+    scored: dict[int, list[float]] = {}
+    for row in rows:
+        if "evaluated" in row:
+            scored.setdefault(row["steps"], []).append(row["evaluated"]["mean"])
+    return [[steps, float(np.mean(found))] for steps, found in sorted(scored.items())]
+
+
+def thinned(values: Sequence[float | None]) -> np.ndarray:
+    """At most `POINTS` of them, means of neighbours; NaN where nothing is known."""
+    array = np.array([np.nan if x is None else x for x in values], np.float64)
+    if len(array) <= POINTS:
+        return array
+    return np.array([mean(piece) for piece in np.array_split(array, POINTS)])
+
+
+def mean(values: np.ndarray) -> np.ndarray:
+    """Over the first axis, of those that are known; NaN where none is."""
+    known = np.isfinite(values)
+    count = known.sum(0)
+    return np.where(count > 0, np.where(known, values, 0.0).sum(0) / np.maximum(count, 1), np.nan)
+
+
+def plain_numbers(values: np.ndarray) -> Any:
+    """Nested lists of numbers with six digits."""
+    if values.ndim > 1:
+        return [plain_numbers(row) for row in values]
+    return [float(f"{x:.6g}") for x in values]
+
+
+def scores(run: Run) -> dict[str, Any] | None:
+    """The content of `eval.json`; None without one."""
+    return read_evaluation(run.directory)
+
+
+def distributions(run: Run, games: int, key: jax.Array, member: int) -> list[dict[str, Any]]:
+    """How often what happened in `games` games of one member; empty where none are played."""
+    if not (run.plays_games and games):
+        return []
+    config = runs.with_evaluation(run.config, evaluation_games=games, evaluation_greedy=True)
+    alone = run.agents[member : member + 1], run.seeds[member : member + 1], [key]
+    detail = run.program.training(config).evaluate(*alone).detail
+    if not isinstance(detail, Played):
+        return []
+    played = detail.episodes[0]
+    whole = np.ravel(played.complete)
+    measures = {"return": played.return_, "length": played.length, **played.outcome}
+    measures["time up"] = played.truncated & ~played.terminated
+    return [distribution(name, np.ravel(x)[whole]) for name, x in measures.items()]
+
+
+def distribution(name: str, values: np.ndarray) -> dict[str, Any]:
+    """The share of games with something, or a histogram of a number."""
+    count = len(values)
+    if values.dtype == bool:
+        return {"name": name, "games": count, "share": float(values.mean()) if count else None}
+    low, high = (float(values.min()), float(values.max())) if count else (0.0, 0.0)
+    is_whole = np.issubdtype(values.dtype, np.integer) or bool((values == np.round(values)).all())
+    if is_whole:  # bins of equally many whole numbers
+        width = max(1, -(-int(high - low + 1) // BINS))
+        edges = np.arange(low, high + width + 0.5, width) - 0.5
+    else:
+        edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
+    heights, _ = np.histogram(values, edges)
+    mean = float(values.mean()) if count else None
+    bins = {"edges": edges.tolist(), "counts": heights.tolist()}
+    return {"name": name, "games": count, "mean": mean, **bins}
+
+
+def scene(shown: Scene, arrays: Arrays) -> dict[str, Any]:
+    """The episodes of a run; their numbers go into `arrays`."""
+    return {
+        "drawing": shown.script.stem,
+        "constants": {k: _packed(x, arrays) for k, x in shown.constants.items()},
+        "episodes": [
+            {
+                "title": episode.title,
+                "moments": len(next(iter(episode.frames.values()))),
+                "frames": {k: arrays.add(x) for k, x in episode.frames.items()},
+                "lines": {k: arrays.add(x) for k, x in episode.lines.items()},
+                "bars": {
+                    k: {
+                        "labels": list(bars.labels),
+                        "values": arrays.add(bars.values),
+                        "chosen": None if bars.chosen is None else arrays.add(bars.chosen),
+                    }
+                    for k, bars in episode.bars.items()
+                },
+            }
+            for episode in shown.episodes
+        ],
+    }
+
+
+def _packed(value: Any, arrays: Arrays) -> Any:
+    """A reference for an array, plain data as it is."""
+    return {"array": arrays.add(value)} if hasattr(value, "dtype") else value

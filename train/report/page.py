@@ -1,0 +1,35 @@
+"""The page of a report: one file with its style, its scripts and its data."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from train.host.records import finite_or_null
+
+PARTS = Path(__file__).parent / "page"
+SHARED = ("elements", "arrays", "charts", "player")
+"""Scripts in the order in which they need each other; those of programs and the last one follow."""
+
+
+def html(title: str, content: dict[str, Any], scripts: Iterable[Path], last: str = "report") -> str:
+    """The whole page. `scripts` draw the episodes of `content`; `last` puts the page together."""
+    names = [*(PARTS / f"{name}.js" for name in SHARED), *dict.fromkeys(scripts)]
+    code = "\n".join(path.read_text() for path in [*names, PARTS / f"{last}.js"])
+    return Template((PARTS / "page.html").read_text()).substitute(
+        title=escaped(title),
+        style=(PARTS / "style.css").read_text(),
+        data=as_json(content),
+        script=code,
+    )
+
+
+def as_json(content: dict[str, Any]) -> str:
+    """JSON that cannot end the element of a page that holds it."""
+    return json.dumps(finite_or_null(content), separators=(",", ":")).replace("<", "\\u003c")
+
+
+def escaped(text: str) -> str:
+    """Text for HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

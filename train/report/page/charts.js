@@ -1,0 +1,105 @@
+// Curves and histograms, as SVG.
+
+const CHART = { width: 340, height: 170, left: 46, right: 8, top: 8, bottom: 24 };
+
+/** Ticks at round numbers, about `count` of them between two numbers. */
+function ticks(low, high, count) {
+  const rough = (high - low) / count || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((m) => m * power >= rough);
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
+  return found;
+}
+
+/** A number at an axis: 2,000,000 is "2M". */
+function axisNumber(x) {
+  for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+    if (Math.abs(x) >= size) return `${Number((x / size).toPrecision(3))}${unit}`;
+  }
+  return Math.abs(x) < 1e-3 && x ? x.toExponential(0) : String(Number(x.toPrecision(3)));
+}
+
+/** Axes for a range; `place(x, y)` is where a point lies. */
+function axes(xs, ys, { width = CHART.width, height = CHART.height } = {}) {
+  const known = (values) => values.filter((v) => Number.isFinite(v));
+  const range = (values) => {
+    const found = known(values);
+    if (!found.length) return [0, 1];
+    const low = found.reduce((a, b) => Math.min(a, b)), high = found.reduce((a, b) => Math.max(a, b));
+    if (low === 0 && high === 0) return [0, 1];
+    return low === high ? [low - (Math.abs(low) || 1) / 2, high + (Math.abs(high) || 1) / 2] : [low, high];
+  };
+  const [x0, x1] = range(xs), [y0, y1] = range(ys);
+  const { left, right, top, bottom } = CHART;
+  const place = (x, y) => [
+    left + ((x - x0) / (x1 - x0)) * (width - left - right),
+    height - bottom - ((y - y0) / (y1 - y0)) * (height - top - bottom),
+  ];
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
+  for (const y of ticks(y0, y1, 4)) {
+    const [, v] = place(x0, y);
+    svg.append(drawn("line", { class: "axis", x1: left, x2: width - right, y1: v, y2: v }));
+    svg.append(drawn("text", { x: left - 4, y: v + 4, "text-anchor": "end" }, axisNumber(y)));
+  }
+  for (const x of ticks(x0, x1, width / 80)) {
+    const [u] = place(x, y0);
+    svg.append(drawn("text", { x: u, y: height - 8, "text-anchor": "middle" }, axisNumber(x)));
+  }
+  return { svg, place };
+}
+
+/** Points of a curve as the path of an SVG; unknown ones interrupt it. */
+function path(xs, ys, place) {
+  let text = "", open = false;
+  xs.forEach((x, i) => {
+    const y = ys[i];
+    if (y === null || y === undefined || !Number.isFinite(y)) { open = false; return; }
+    const [u, v] = place(x, y);
+    text += `${open ? "L" : "M"}${u.toFixed(1)} ${v.toFixed(1)}`;
+    open = true;
+  });
+  return text;
+}
+
+/**
+ * A panel of curves. Each of `curves` has a colour, x, the members' y, their mean and the margin
+ * of its interval (nulls where there is none), and perhaps dots: pairs of x and y.
+ */
+function chart(title, curves, options = {}) {
+  const bounds = (c, sign) => c.mean.map((y, i) => (c.margin[i] === null ? null : y + sign * c.margin[i]));
+  const ys = curves.flatMap((c) => [...c.members.flat(), ...bounds(c, 1), ...bounds(c, -1), ...(c.dots ?? []).map((d) => d[1])]);
+  const xs = curves.flatMap((c) => [...c.x, ...(c.dots ?? []).map((d) => d[0])]);
+  const { svg, place } = axes(xs, ys.filter((y) => y !== null), options);
+  svg.setAttribute("aria-label", `${title}, a chart`);
+  for (const c of curves) {
+    const low = bounds(c, -1), high = bounds(c, 1), known = c.x.map((_, i) => i).filter((i) => low[i] !== null);
+    if (known.length > 1) {
+      const ring = [...known.map((i) => place(c.x[i], high[i])), ...known.reverse().map((i) => place(c.x[i], low[i]))];
+      svg.append(drawn("path", { class: "band", fill: c.colour, d: `M${ring.map((p) => p.map((v) => v.toFixed(1)).join(" ")).join("L")}Z` }));
+    }
+    if (c.members.length > 1) {
+      for (const y of c.members) svg.append(drawn("path", { class: "one", stroke: c.colour, d: path(c.x, y, place) }));
+    }
+    svg.append(drawn("path", { class: "mean", stroke: c.colour, d: path(c.x, c.mean, place) }));
+    for (const [x, y] of c.dots ?? []) {
+      const [cx, cy] = place(x, y);
+      svg.append(drawn("circle", { cx, cy, r: 3, fill: c.colour, stroke: "var(--paper)" }));
+    }
+  }
+  return element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, title), svg);
+}
+
+/** Bars of a histogram, the mean marked. */
+function histogram(title, { edges, counts, mean, games }) {
+  const { svg, place } = axes([edges[0], edges.at(-1)], [0, ...counts]);
+  svg.setAttribute("aria-label", `${title}, a histogram of ${games} games`);
+  counts.forEach((count, i) => {
+    const [x0, y0] = place(edges[i], 0), [x1, y1] = place(edges[i + 1], count);
+    const bar = { class: "bar", x: x0 + 0.5, y: y1, width: Math.max(1, x1 - x0 - 1), height: y0 - y1 };
+    svg.append(drawn("rect", bar, drawn("title", {}, `${short(edges[i])} to ${short(edges[i + 1])}: ${count}`)));
+  });
+  const [x, top] = place(mean, Math.max(...counts)), [, bottom] = place(mean, 0);
+  svg.append(drawn("line", { class: "mark", x1: x, x2: x, y1: top, y2: bottom }));
+  return element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, `${title}, mean ${short(mean)}`), svg);
+}

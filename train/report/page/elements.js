@@ -1,0 +1,40 @@
+// Building the page, and numbers as people write them.
+
+/** An HTML element; properties that are functions listen to the event of their name. */
+function element(tag, properties = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (value !== false && value !== undefined) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+
+/** An SVG element. */
+function drawn(tag, properties = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(properties)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** A number in at most four digits. */
+function short(x) {
+  if (x === null || x === undefined || Number.isNaN(x)) return "–";
+  if (typeof x !== "number") return String(x);
+  const size = Math.abs(x);
+  if (size >= 1e9 || (size > 0 && size < 1e-3)) return x.toExponential(2).replace("e+", "e");
+  if (size >= 1e4) return Math.round(x).toLocaleString("en");
+  return String(Number(x.toPrecision(4)));
+}
+
+/** A colour of the style sheet, such as "--ink". */
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** Names of fields as words: "death_wall" is "death wall". */
+function words(name) {
+  return name.replaceAll("_", " ");
+}

@@ -1,0 +1,111 @@
+// Puts a report together: episodes, curves, scores, settings.
+
+const REPORT = JSON.parse(document.getElementById("data").textContent);
+
+function section(title, ...content) {
+  return element("section", {}, element("h2", {}, title), ...content);
+}
+
+/** The name of a run with its colour, where there are several. */
+function runName(i) {
+  const swatch = element("span", { class: "swatch", style: `background: var(--run-${i % 6})` });
+  return element("span", {}, REPORT.runs.length > 1 ? swatch : "", ` ${REPORT.runs[i].name} `);
+}
+
+/** The curves of one number, of all runs that have it; of a list of numbers one for each part. */
+function curvesOf(name) {
+  return REPORT.records.flatMap((record, i) => {
+    const found = record?.series[name];
+    if (!found) return [];
+    const isScore = REPORT.runs[i].score === name;
+    return found.curves.map((curve, part) => ({
+      ...curve,
+      x: record.steps,
+      colour: `var(--run-${(REPORT.runs.length > 1 ? i : part) % 6})`,
+      dots: isScore ? record.evaluated : [],
+    }));
+  });
+}
+
+function learning() {
+  const scores = [...new Set(REPORT.runs.map((run) => run.score))].filter((name) => curvesOf(name).length);
+  if (!scores.length) return "";
+  const options = { width: 760, height: 260 };
+  const said = `Over ${REPORT.runs[0].unit}. Thin lines are members, the thick one is their mean with its 95 % interval from three on; dots are scores of other games while training.`;
+  const charts = scores.map((name) => element("div", { class: "charts" }, chart(words(name), curvesOf(name), options)));
+  return section("Learning", legend(), ...charts, element("p", { class: "note" }, said));
+}
+
+function legend() {
+  return REPORT.runs.length > 1 ? element("p", {}, ...REPORT.runs.map((_, i) => runName(i))) : "";
+}
+
+/** Panels of all other numbers, those of episodes before those of the agent. */
+function diagnostics() {
+  const names = new Map();
+  REPORT.records.forEach((record, i) => {
+    for (const [name, { group }] of Object.entries(record?.series ?? {})) {
+      if (name !== REPORT.runs[i].score) names.set(name, group);
+    }
+  });
+  const panels = (group) => [...names].filter(([, g]) => g === group).map(([name]) => chart(words(name), curvesOf(name)));
+  const parts = [["Episodes while training", panels("finished")], ["What the agent measures", panels("agent")]];
+  return parts.filter(([, charts]) => charts.length).map(([title, charts]) =>
+    section(title, legend(), element("div", { class: "charts" }, ...charts)));
+}
+
+function table(head, rows) {
+  const cell = (x) => element("td", { class: typeof x === "number" ? "number" : "" }, typeof x === "number" ? short(x) : x ?? "–");
+  return element("div", { class: "wide" }, element("table", {},
+    element("tr", {}, ...head.map((x) => element("th", {}, x))), ...rows.map((row) => element("tr", {}, ...row.map(cell)))));
+}
+
+/** Scores after training, from eval.json, and histograms of games played for this report. */
+function evaluation() {
+  const parts = REPORT.runs.map((run, i) => {
+    const content = REPORT.evaluations[i], found = REPORT.distributions[i];
+    if (!content && !found.length) return "";
+    const rows = (content?.seeds ?? []).flatMap((of) => Object.entries(of).filter(([name, x]) => name !== "seed" && (typeof x === "number" || typeof x?.mean === "number"))
+      .map(([name, x]) => [words(name), String(of.seed), x.mean ?? x, x.low, x.high]));
+    const shares = found.filter((x) => "share" in x && x.share !== null).map((x) => [words(x.name), `${(100 * x.share).toFixed(1)} %`]);
+    return element("div", {}, REPORT.runs.length > 1 ? element("h3", {}, runName(i)) : "",
+      shares.length ? table([`of ${found[0].games} games`, "share"], shares) : "",
+      element("div", { class: "charts" }, ...found.filter((x) => x.counts && x.games).map((x) => histogram(words(x.name), x))),
+      rows.length ? element("details", {}, element("summary", {}, "Scores after training (eval.json)"), table(["measure", "seed", "mean", "low", "high"], rows)) : "");
+  });
+  return parts.some((x) => x) ? section("Evaluation", ...parts) : "";
+}
+
+function settings() {
+  return section("Settings and how to repeat it", ...REPORT.runs.map((run, i) => {
+    const rows = run.settings.map(({ name, value, changed }) =>
+      element("tr", { class: changed ? "changed" : "" }, element("td", {}, name), element("td", {}, JSON.stringify(value))));
+    return element("div", {}, element("h3", {}, runName(i)), element("pre", {}, run.command),
+      element("details", {}, element("summary", {}, `${run.settings.length} settings; those that differ from the preset in bold`),
+        element("div", { class: "wide" }, element("table", {}, ...rows))));
+  }), element("p", { class: "note" }, REPORT.made));
+}
+
+async function start() {
+  const buffer = await unpack(REPORT.arrays), several = REPORT.runs.length > 1;
+  const clips = REPORT.scenes.flatMap((scene, i) => (scene ? scene.episodes.map((episode, k) =>
+    clipOf(buffer, scene, episode, `${several ? `${REPORT.runs[i].name}: ` : ""}${k + 1}. `)) : []));
+  const first = REPORT.scenes.map((scene, i) => REPORT.scenes.slice(0, i).reduce((n, s) => n + (s ? s.episodes.length : 0), 0))
+    .filter((_, i) => REPORT.scenes[i]?.episodes.length);
+  const content = document.getElementById("content");
+  content.replaceChildren();
+  if (clips.length) {
+    const player = new Player(clips, first.slice(0, 4));
+    content.append(section("Episodes", player.root));
+    player.draw();
+    globalThis.player = player; // for people who try things in the console
+  }
+  content.append(...[learning(), ...diagnostics(), evaluation(), settings()].filter((x) => x));
+  document.getElementById("subtitle").textContent = REPORT.runs.map((run) => {
+    const seeds = `${run.seeds.length} ${run.seeds.length === 1 ? "seed" : "seeds"}`;
+    return `${run.program} ${run.preset}, ${run.steps.toLocaleString("en")} ${run.unit}, ${seeds}`;
+  }).join(" · ");
+  document.body.dataset.ready = "yes";
+}
+
+start();
