@@ -42,7 +42,7 @@ class Distribution(Protocol):
         ...
 
     def describe(self) -> dict[str, jax.Array]:
-        """To be shown: "probabilities"; or "mean", "low" and "high", the last two of its middle 68 %."""
+        """To show it: "probabilities"; or "mean", and "low" and "high" of the middle 68 %."""
         ...
 
 

@@ -9,6 +9,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from envs.snake import bitboard, drawing, rules, scene
 from envs.snake.bitboard import Board
@@ -49,19 +50,18 @@ def of_body(board: Board, bodies: Body) -> dict[str, np.ndarray]:
     entered = np.where(order > 0, order - length + moment - still, NEVER)
     return {
         "head": number_of(board, bodies.head),
-        "heading": np.uint8(bodies.heading),
+        "heading": np.asarray(bodies.heading, np.uint8),
         "entered": entered.astype(np.int32),
     }
 
 
-def number_of(board: Board, cell: np.ndarray) -> np.ndarray:
+def number_of(board: Board, cell: ArrayLike) -> np.ndarray:
     """The numbers of cells given as `Board.index`, int32; -1 for cells that are not on the board.
 
     Beyond an edge lies the guard bit of a row, or no row.
     """
-    cell = np.asarray(cell)
-    row, col = np.divmod(cell, board.stride)
-    inside = (cell >= 0) & (row < board.rows) & (col < board.cols)
+    row, col = np.divmod(np.asarray(cell), board.stride)
+    inside = (row >= 0) & (row < board.rows) & (col < board.cols)
     return np.where(inside, row * board.cols + col, -1).astype(np.int32)
 
 

@@ -60,9 +60,8 @@ def main(arguments: list[str]) -> int:
         if not options.out.absolute().parent.is_dir():
             raise UsageError(f"--out {options.out} lies in no folder; create that first")
         write_whole(options.out, made(loaded, options))
-        Console().print(
-            f"{options.out}  {options.out.stat().st_size / 1e6:.1f} MB", highlight=False
-        )
+        size = options.out.stat().st_size / 1e6
+        Console().print(f"{options.out}  {size:.1f} MB", highlight=False)
 
     return command(report)
 
@@ -73,10 +72,8 @@ def opened(options: Options) -> dict[str, Run]:
     found += [store.as_run(name) for name in options.policy]
     if not 1 <= len(found) <= MOST_RUNS:
         raise UsageError(f"got {len(found)} runs; give 1 to {MOST_RUNS} run directories")
-    names = [
-        *(Path(x).resolve().name for x in options.runs),
-        *(Path(x).stem for x in options.policy),
-    ]
+    names = [Path(x).resolve().name for x in options.runs]
+    names += [Path(x).stem for x in options.policy]
     if len(set(names)) < len(names):
         names = [f"{i + 1}. {name}" for i, name in enumerate(names)]
     return dict(zip(names, found, strict=True))
@@ -85,11 +82,7 @@ def opened(options: Options) -> dict[str, Run]:
 def made(loaded: dict[str, Run], options: Options) -> str:
     """The page."""
     content, scripts = gathered(loaded, options)
-    programs = dict.fromkeys(run.program.address for run in loaded.values())
-    title = (
-        ", ".join(loaded) if len(loaded) <= 2 else f"{len(loaded)} runs of {', '.join(programs)}"
-    )
-    return page.html(title, content, scripts)
+    return page.html(", ".join(loaded), content, scripts)
 
 
 def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], list[Path]]:
