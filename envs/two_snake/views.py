@@ -96,11 +96,11 @@ def reached(board: Board, view: View) -> Bits:
 
 def regions(board: Board, view: View) -> Regions:
     """The regions of a game, by search."""
-    return Regions(reached(board, view), territory(board, view))
+    return Regions(reached(board, view), bitboard.count(territory(board, view)))
 
 
-def territory(board: Board, view: View) -> jax.Array:
-    """How many empty cells the own head reaches in fewer moves than the other's, int32.
+def territory(board: Board, view: View) -> Bits:
+    """The empty cells that the own head reaches in fewer moves than the other's.
 
     Both heads flood the empty cells in step. A cell that both reach at once belongs to neither but
     is passable for both: each set holds what its head reaches first or at the same time, and the
@@ -124,7 +124,7 @@ def territory(board: Board, view: View) -> jax.Array:
     )
     first = head, their_head, jnp.bool_(True)
     mine, theirs, _ = jax.lax.while_loop(lambda carry: carry[2], grow, first)
-    return bitboard.count(bitboard.intersection(bitboard.difference(mine, theirs), empty))
+    return bitboard.intersection(bitboard.difference(mine, theirs), empty)
 
 
 def initial_regions(board: Board, view: View) -> Regions:

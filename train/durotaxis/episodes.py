@@ -17,7 +17,8 @@ from envs.durotaxis import actions
 from envs.durotaxis.env import Durotaxis, Params, State
 from envs.durotaxis.rewards import Ending
 from envs.durotaxis.rules import Growth
-from jaxrl import evaluate
+from jaxrl import acting, evaluate
+from jaxrl.acting import World
 from jaxrl.types import Agent, AgentState
 from train.durotaxis.record import NUMBERS, Episode, Moment, finished, joined
 
@@ -52,11 +53,11 @@ def play(
         raise ValueError(f"the number of episodes is {count}; expected at least 1")
     watched = Watched(**{k: v for k, v in vars(env).items() if k != "default_params"})
     which = np.arange(count) if keep is None else np.asarray(keep)
-    playing = _begin(watched, params, agent, key, count)
+    world = _begin(watched, params, agent, key, count).world
     pieces: list[list[Moment]] = [[] for _ in which]
     running = set(range(len(which)))
     while running:
-        playing, moments = _advance(watched, agent, params, agent_state, playing, which)
+        world, moments = _advance(watched, agent, params, agent_state, world, which)
         moments = jax.device_get(moments)
         for k in sorted(running):
             done = moments.ended.complete[:, k]
@@ -92,21 +93,23 @@ def _advance(
     agent: Agent,
     params: Params,
     agent_state: AgentState,
-    playing: evaluate.Playing,
+    world: World,
     which: jax.Array,
-) -> tuple[evaluate.Playing, Moment]:
+) -> tuple[World, Moment]:
     """`CHUNK` steps of all environments, and the recorded steps of those in `which` `[K]`."""
 
-    def step(playing: evaluate.Playing, _) -> tuple[evaluate.Playing, Moment]:
-        law = playing.world.env.law
-        after, (ended, action) = evaluate.play(env, params, agent, agent_state, playing)
-        outcome = dict(ended.outcome)
+    def step(world: World, _) -> tuple[World, Moment]:
+        thoughts = jax.vmap(agent.explain, (None, 0, 0))(agent_state, world.memory, world.obs)
+        after, (now, outcome) = acting.step(env, params, agent, agent_state, world)
         growth: Any = outcome.pop("growth")
-        numbers = jax.vmap(partial(numbers_of, env, params))(action)
-        moment = Moment(growth, numbers, law, ended._replace(outcome=outcome))
+        numbers = jax.vmap(partial(numbers_of, env, params))(now.action)
+        totals = outcome.pop("return"), outcome.pop("length")
+        done = now.terminated | now.truncated
+        ended = evaluate.Episodes(*totals, now.terminated, now.truncated, outcome, done)
+        moment = Moment(growth, numbers, world.env.law, now.reward, thoughts, ended)
         return after, jax.tree.map(lambda x: x[which], moment)
 
-    return jax.lax.scan(step, playing, length=CHUNK)
+    return jax.lax.scan(step, world, length=CHUNK)
 
 
 def numbers_of(env: Durotaxis, params: Params, action: Any) -> dict[str, jax.Array]:

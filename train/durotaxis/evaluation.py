@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -98,7 +99,7 @@ def evaluate(run: Run, options: Options) -> Table:
         extra = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
         scores.write_evaluation(run.directory, evaluation, **extra)
     folder = fresh_folder(run.directory, experiment)
-    write(folder, run.seeds, played, content, params.width)
+    write(folder, run.seeds, played, content, params.width, env.component_names)
     return table(content, folder)
 
 
@@ -161,13 +162,14 @@ def write(
     played: list[list[Episode]],
     content: dict[str, Any],
     width: float,
+    components: Sequence[str],
 ) -> None:
     """Writes all files, each whole or not at all; `summary.json` comes last."""
 
     def rows():
         for seed, episodes in zip(seeds, played, strict=True):
             for number, episode in enumerate(episodes):
-                yield tables.rows(episode, seed, number)
+                yield tables.rows(episode, seed, number, components)
 
     of_seeds = [tables.episode_rows(*pair) for pair in zip(played, seeds, strict=True)]
     tables.write_csv(folder / "trajectory.csv", rows())

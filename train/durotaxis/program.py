@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jax
 
-from train.durotaxis import episodes, evaluation, pictures
+from train.durotaxis import episodes, evaluation, pictures, scene
 from train.durotaxis.config import PRESETS, SUMMARIES, Config, idle
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host import pictures as curves
@@ -56,6 +56,7 @@ PROGRAM = Program(
     pictures=draw,
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
     film=film,
+    episodes=scene.show,
 )
 
 

@@ -24,6 +24,8 @@ class Moment(NamedTuple):
     growth: Growth
     numbers: dict[str, jax.Array]  # of the action, by `NUMBERS`; NaN where there is none
     law: Law
+    reward: jax.Array  # of the step: float32, or [components]
+    explained: dict[str, jax.Array]  # `Agent.explain`, before the action
     ended: Episodes  # the episode so far; complete at its last step
 
 
@@ -41,6 +43,8 @@ class Episode:
     centroid: np.ndarray  # float32 [S + 1, 2] px; NaN without nodes
     centre_intensity: np.ndarray  # float32 [S + 1], under the centroid
     numbers: dict[str, np.ndarray]  # float32 [S] of each action, by `NUMBERS`; NaN: none
+    reward: np.ndarray  # float32 [S], or [S, K] of its components
+    explained: dict[str, np.ndarray]  # [S, ...] `Agent.explain` before each action
     law: Any  # Law of the ground
     ended: Any  # Episodes of scalars: return, length, outcome and components of the reward
 
@@ -83,7 +87,8 @@ def joined(pieces: list[Moment]) -> Episode:
     nothing = np.zeros(0, np.float32)
     ids = names_of(num_nodes, survives)
     centroid = _centroid(colony, alive)
-    return Episode(colony, deleted, ids, nothing, centroid, nothing, numbers, *of_last)
+    known = numbers, moments.reward, moments.explained, *of_last
+    return Episode(colony, deleted, ids, nothing, centroid, nothing, *known)
 
 
 def last_colony(growth: Any, time: int) -> Any:

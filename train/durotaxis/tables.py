@@ -15,13 +15,17 @@ Columns = dict[str, np.ndarray]
 NODES = ("node_id", "parent_id", "spawn_node_id")
 
 
-def rows(episode: Episode, seed: int = 0, number: int = 0) -> Columns:
+def rows(
+    episode: Episode, seed: int = 0, number: int = 0, components: Sequence[str] = ()
+) -> Columns:
     """One episode: a row for every node and step, including step 0 and the last.
 
     Ids are for life. `action` is what happens to the node in the next step: `delete`, or `spawn`
     with its one child, whose columns begin with `spawn_node`; empty after the last step. Lengths
     are in px. `delete_ratio` is the share that the action asks for, or where it chooses each node
-    by itself, the share deleted.
+    by itself, the share deleted. `value` is the critic's, the sum over the K `components` of the
+    reward; `reward` and `reward_NAME` are what the next step earns; `delete_probability` is the
+    policy's for the node, where it chooses each by itself.
     """
     colony, alive = episode.colony, episode.alive
     step = np.nonzero(alive)[0]  # [R]
@@ -54,7 +58,37 @@ def rows(episode: Episode, seed: int = 0, number: int = 0) -> Columns:
         "spawn_node_y": of_child(colony.y, np.float32(np.nan)),
         "spawn_node_intensity": of_child(episode.intensity, np.float32(np.nan)),
         **{name: of_step(episode.numbers[name]) for name in NUMBERS[1:]},
+        **{name: of_step(x) for name, x in _by_step(episode, components).items()},
+        **_delete_probability(episode),
     }
+
+
+def _by_step(episode: Episode, components: Sequence[str]) -> Columns:
+    """Value and reward of each step, `[S]`."""
+    reward = episode.reward.reshape(len(episode.reward), -1)  # [S, K]
+    found = {"reward": reward.sum(1)}
+    found |= {f"reward_{name}": reward[:, k] for k, name in enumerate(components)}
+    if "value" not in episode.explained:
+        return found
+    return {"value": episode.explained["value"].reshape(len(reward), -1).sum(1)} | found
+
+
+def _delete_probability(episode: Episode) -> Columns:
+    """`delete_probability` `[R]` of an agent that chooses each node by itself; else nothing."""
+    chances = deletion(episode)
+    return {} if chances is None else {"delete_probability": chances[episode.alive]}
+
+
+def deletion(episode: Episode) -> np.ndarray | None:
+    """The policy's probability of deleting each node, float32 `[S + 1, M]`, NaN after the last
+    step; None if it does not choose each by itself."""
+    chances = episode.explained.get("node_probabilities")  # [S, C, 2]
+    if chances is None:
+        return None
+    found = np.full(episode.alive.shape, np.nan, np.float32)
+    slots = min(found.shape[1], chances.shape[1])  # the last colony may be larger than any before
+    found[:-1, :slots] = chances[:, :slots, 1]
+    return found
 
 
 def _parent_ids(episode: Episode) -> np.ndarray:

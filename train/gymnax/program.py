@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from train.gymnax import environments, pictures
+from train.gymnax import environments, pictures, scene
 from train.gymnax.config import PRESETS, SUMMARIES, AnyConfig, idle, preset_for
 from train.gymnax.training import make_training
 from train.host import command, saved
@@ -19,6 +19,7 @@ PROGRAM = Program(
     idle=idle,
     pictures=pictures.draw,
     film=pictures.film,
+    episodes=scene.show,
 )
 
 

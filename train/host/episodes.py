@@ -41,6 +41,7 @@ class Bars(NamedTuple):
     values: np.ndarray  # [M, B], NaN where there are none
     labels: Sequence[str]  # B
     chosen: np.ndarray | None = None  # int [M] of the one that was chosen, -1 for none
+    limits: Sequence[tuple[float, float]] | None = None  # B ranges; None: one range for all
 
 
 class Episode(NamedTuple):
@@ -50,14 +51,16 @@ class Episode(NamedTuple):
     frames: Mapping[str, np.ndarray]  # [M, ...] what the scene draws
     lines: Mapping[str, np.ndarray] = {}  # [M] numbers over time, NaN where there are none
     bars: Mapping[str, Bars] = {}
+    constants: Mapping[str, Any] = {}
+    """What does not change within the episode, as plain data or arrays."""
 
 
 class Scene(NamedTuple):
     """Episodes, and who draws them."""
 
-    script: Path
-    """JavaScript that adds a drawing to `scenes`, under the name of the file; see
-    `train/report/page/player.js`."""
+    scripts: Sequence[Path]
+    """JavaScript. The last adds a drawing to `scenes`, under the name of its file; see
+    `train/report/page/player.js`. Those before hold what it uses."""
     episodes: Sequence[Episode]
     constants: Mapping[str, Any] = {}
     """What is the same in all episodes, as plain data or arrays."""
@@ -156,21 +159,23 @@ def _recording(row: Any, final: PyTree) -> Recording:
     )
 
 
-def lines(recording: Recording, components: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Reward, return so far and value over time, each `[M]`.
+def lines(recording: Any, components: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Value, reward and return so far over time, each `[M]`, from `explained` and `reward`.
 
-    `components` are the names of the K components of the reward, which are shown instead of it.
+    `components` are the names of the K components of the reward; those that are 0 throughout are
+    left out.
     """
     reward = np.asarray(recording.reward, np.float32)
     total = reward if reward.ndim == 1 else reward.sum(-1)
     found = {}
     if "value" in recording.explained:
         value = recording.explained["value"]
-        found["value"] = _with_last(value if value.ndim == 1 else value.sum(-1))
-    found["reward"] = _with_first(total)
+        found["value"] = with_last(value if value.ndim == 1 else value.sum(-1))
+    found["reward"] = with_first(total)
+    found["return so far"] = with_first(np.cumsum(total), 0.0)
     for k, name in enumerate(components):
-        found[name] = _with_first(reward[:, k])
-    found["return so far"] = _with_first(np.cumsum(total), 0.0)
+        if reward[:, k].any():
+            found[f"reward: {name.replace('_', ' ')}"] = with_first(reward[:, k])
     return found
 
 
@@ -183,21 +188,21 @@ def bars(recording: Recording, actions: Sequence[str]) -> dict[str, Bars]:
     for name, title in names.items():
         values = recording.explained.get(name)
         if values is not None and values.shape[1:] == (len(actions),):
-            found[title] = Bars(_with_last(values), actions, chosen)
+            found[title] = Bars(with_last(values), actions, chosen)
     return found
 
 
 def named(recording: Recording, labels: Sequence[str]) -> Bars:
     """The first numbers of the observation, by name."""
     seen = np.asarray(recording.obs, np.float32)[:, : len(labels)]
-    return Bars(_with_last(seen), labels)
+    return Bars(with_last(seen), labels)
 
 
-def _with_last(x: np.ndarray) -> np.ndarray:
+def with_last(x: np.ndarray) -> np.ndarray:
     """`[S, ...] -> [M, ...]`: nothing is known after the last step."""
     return np.append(np.asarray(x, np.float32), np.full((1, *x.shape[1:]), np.nan, np.float32), 0)
 
 
-def _with_first(x: np.ndarray, first: float = float("nan")) -> np.ndarray:
+def with_first(x: np.ndarray, first: float = float("nan")) -> np.ndarray:
     """`[S] -> [M]`: what a step brought belongs to the moment after it."""
     return np.append(np.array([first], np.float32), np.asarray(x, np.float32))

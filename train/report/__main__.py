@@ -104,7 +104,7 @@ def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], 
         "scenes": [None if scene is None else contents.scene(scene, arrays) for scene in scenes],
         "arrays": arrays.text(),
         "made": f"Made on {time.strftime('%Y-%m-%d')} by python -m train.report.",
-    }, [scene.script for scene in scenes if scene is not None]
+    }, [x for scene in scenes if scene is not None for x in scene.scripts]
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ class Arrays:
     """Collects arrays; `add` returns what the page needs to find one again."""
 
     def __init__(self):
-        self._pieces: list[bytes] = []
+        self._pieces: dict[bytes, int] = {}  # and where they begin; equal ones are stored once
         self._size = 0
 
     def add(self, values: Any) -> dict[str, Any]:
@@ -40,10 +40,11 @@ class Arrays:
         if unsigned.ndim:
             unsigned = np.diff(unsigned, axis=0, prepend=np.zeros_like(unsigned[:1]))
         data = np.ascontiguousarray(unsigned).tobytes()
-        place = {"offset": self._size, "bits": 8 * unsigned.dtype.itemsize, "shape": shape}
         data += bytes(-len(data) % ALIGNMENT)
-        self._pieces.append(data)
-        self._size += len(data)
+        if data not in self._pieces:
+            self._pieces[data] = self._size
+            self._size += len(data)
+        place = {"offset": self._pieces[data], "bits": 8 * unsigned.dtype.itemsize, "shape": shape}
         return place | ranged
 
     def text(self) -> str:

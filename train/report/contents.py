@@ -189,17 +189,20 @@ def distribution(name: str, values: np.ndarray) -> dict[str, Any]:
 def scene(shown: Scene, arrays: Arrays) -> dict[str, Any]:
     """The episodes of a run; their numbers go into `arrays`."""
     return {
-        "drawing": shown.script.stem,
+        "drawing": shown.scripts[-1].stem,
         "constants": {k: _packed(x, arrays) for k, x in shown.constants.items()},
         "episodes": [
             {
                 "title": episode.title,
+                "constants": {k: _packed(x, arrays) for k, x in episode.constants.items()},
                 "moments": len(next(iter(episode.frames.values()))),
                 "frames": {k: arrays.add(x) for k, x in episode.frames.items()},
                 "lines": {k: arrays.add(x) for k, x in episode.lines.items()},
                 "bars": {
                     k: {
                         "labels": list(bars.labels),
+                        "limits": bars.limits
+                        and [[float(x) for x in pair] for pair in bars.limits],
                         "values": arrays.add(bars.values),
                         "chosen": None if bars.chosen is None else arrays.add(bars.chosen),
                     }

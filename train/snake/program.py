@@ -2,7 +2,7 @@
 
 from train.host.program import Evaluator, Program
 from train.host.run import Result, train_program
-from train.snake import episodes, evaluation, pictures
+from train.snake import evaluation, pictures, scene
 from train.snake.config import PRESETS, SUMMARIES, AnyConfig, idle
 from train.snake.training import make_training
 
@@ -16,7 +16,7 @@ PROGRAM = Program(
     pictures=pictures.draw,
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
     film=pictures.film,
-    episodes=episodes.show,
+    episodes=scene.show,
 )
 
 

@@ -14,7 +14,7 @@ from train.host.config import check_options
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation, Games
-from train.two_snake import evaluation, pictures, tournament
+from train.two_snake import evaluation, pictures, scene, tournament
 from train.two_snake.config import PRESETS, SUMMARIES, Config, idle
 from train.two_snake.training import make_training, parameters
 
@@ -90,6 +90,7 @@ PROGRAM = Program(
     pictures=draw,
     evaluator=Evaluator(Options, evaluate),
     film=film,
+    episodes=scene.show,
 )
 
 

@@ -6,7 +6,6 @@ show who would have won if the first death decided the game; that is reported as
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -86,7 +85,7 @@ def compile_games(config: Config, learned: PyTree) -> Play:
 def against(config: Config, opponent: str, count: int) -> Callable[[PyTree, jax.Array], Episodes]:
     """`(learned, key) -> episodes [N, 1]`: so many games, on a side of the board by chance."""
     env, player, limit = make_env(config), make_agent(config), config.env.max_steps_in_episode
-    params = replace(params_of(config, opponent, SIDES[0]), swap_sides=0.5)
+    params = params_of(config, opponent, None)
     return lambda learned, key: evaluate.evaluate(
         *(env, params, player, Sides(learned, learned), key, count, 1, limit),
         deterministic=config.run.evaluation_greedy,
@@ -130,12 +129,12 @@ def make_env(config: Config) -> Arena:
     return Arena(config.env.rows, config.env.cols, config.env.observation)
 
 
-def params_of(config: Config, opponent: str, side: str) -> Params:
-    """The game against one opponent, with the learner starting on one side."""
+def params_of(config: Config, opponent: str, side: str | None) -> Params:
+    """The game against one opponent, with the learner starting on one side; None: by chance."""
     return Params(
         max_steps_in_episode=config.env.max_steps_in_episode,
         target=config.curriculum.final_target,
-        swap_sides=float(side == "right"),
+        swap_sides=0.5 if side is None else float(side == "right"),
         opponent_weights=np.asarray([name == opponent for name in PLAYERS], np.float32),
         rewards=config.env.rewards,
     )
@@ -155,9 +154,19 @@ def make_agent(config: Config) -> Agent:
         other = move(sides.other, obs["other"], other_key)
         return jnp.stack([own, other]), memory, ()
 
+    def explain(sides: Sides, memory: tuple, obs: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        del memory
+        found = {}
+        for name, params in zip(("own", "other"), sides, strict=True):
+            policy, value = network.apply(params, obs[name])
+            found |= {f"{name}_{k}": x for k, x in policy.describe().items()}
+            found[f"{name}_value"] = value
+        return found | {"value": found["own_value"], "probabilities": found["own_probabilities"]}
+
     return Agent(
         init=lambda key, obs: Sides((), ()),
         memory=lambda: (),
         act=act,
         update=lambda state, rollout, key: (state, {}),
+        explain=explain,
     )

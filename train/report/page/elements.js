@@ -38,3 +38,10 @@ function colour(name) {
 function words(name) {
   return name.replaceAll("_", " ");
 }
+
+/** A filled circle on a canvas. */
+function disc(pen, x, y, radius) {
+  pen.beginPath();
+  pen.arc(x, y, radius, 0, 2 * Math.PI);
+  pen.fill();
+}

@@ -4,6 +4,7 @@
 //   overlays        {name: whether it is shown at first}, what may be drawn on top
 //   legend          {name: what its colours mean}, of overlays that need it
 //   size(constants) [width, height] of the drawing in its own units
+//   caption(frame)  a line of text below it, if there is something to say
 //   draw(pen, frame, view)
 //     pen           a 2D context in these units
 //     frame         .moment, .last, .constants, .row(name, moment = now), .at(name, moment = now)
@@ -19,12 +20,12 @@ function clipOf(buffer, scene, episode, name) {
   return {
     name,
     drawing: scenes[scene.drawing],
-    constants: each(scene.constants, (x) => (x && x.array ? rows(x.array) : x)),
+    constants: each({ ...scene.constants, ...episode.constants }, (x) => (x && x.array ? rows(x.array) : x)),
     title: episode.title,
     count: episode.moments,
     frames: each(episode.frames, rows),
     lines: each(episode.lines, rows),
-    bars: each(episode.bars, (b) => ({ labels: b.labels, values: rows(b.values), chosen: b.chosen && rows(b.chosen) })),
+    bars: each(episode.bars, (b) => ({ labels: b.labels, limits: b.limits, values: rows(b.values), chosen: b.chosen && rows(b.chosen) })),
   };
 }
 
@@ -47,13 +48,14 @@ class Pane {
     this.clips = clips;
     this.clip = clips[chosen];
     this.canvas = element("canvas", { role: "img" });
+    this.caption = element("p", { class: "caption" });
     this.details = element("div");
     this.choice = element(
       "select",
       { "aria-label": "episode", change: () => { this.clip = clips[this.choice.value]; this.rebuild(); changed(); } },
       ...clips.map((clip, i) => element("option", { value: i, selected: i === chosen }, `${clip.name}${clip.title}`)),
     );
-    this.root = element("div", { class: "pane" }, this.choice, this.canvas, this.details);
+    this.root = element("div", { class: "pane" }, this.choice, element("div", {}, this.canvas, this.caption), this.details);
     this.rebuild();
   }
 
@@ -65,11 +67,12 @@ class Pane {
         return { fill, value, parts: [element("span", {}, label), element("div", { class: "track" }, fill), value] };
       });
       const known = bars.values.values.filter((x) => !Number.isNaN(x));
-      const low = Math.min(0, known.reduce((a, b) => Math.min(a, b), 0));
-      const high = Math.max(known.reduce((a, b) => Math.max(a, b), -Infinity), low + 1e-9);
+      const least = Math.min(0, known.reduce((a, b) => Math.min(a, b), 0));
+      const most = Math.max(known.reduce((a, b) => Math.max(a, b), -Infinity), least + 1e-9);
+      const limits = bars.limits ?? bars.labels.map(() => [least, most]);
       const list = element("div", { class: "bars" }, ...rows.flatMap((row) => row.parts));
       const root = element("details", { open: bars.labels.length <= 8 }, element("summary", {}, title), list);
-      return { bars, rows, low, high, root };
+      return { bars, rows, limits, root };
     });
     this.details.replaceChildren(...this.bars.map((b) => b.root));
   }
@@ -84,14 +87,19 @@ class Pane {
     const pen = this.canvas.getContext("2d");
     pen.setTransform(pixels[0] / width, 0, 0, pixels[1] / height, 0, 0);
     pen.clearRect(0, 0, width, height);
-    clip.drawing.draw(pen, frameOf(clip, moment), { overlays, unit: width / wide });
+    const frame = frameOf(clip, moment);
+    clip.drawing.draw(pen, frame, { overlays, unit: width / wide });
+    this.caption.textContent = clip.drawing.caption?.(frame) ?? "";
     this.canvas.setAttribute("aria-label", `${clip.title}, moment ${moment}`);
-    for (const { bars, rows, low, high } of this.bars) {
+    for (const { bars, rows, limits } of this.bars) {
       const values = bars.values.row(moment), chosen = bars.chosen ? bars.chosen.at(moment) : -1;
       rows.forEach((row, i) => {
-        row.fill.style.width = `${Number.isNaN(values[i]) ? 0 : (100 * (values[i] - low)) / (high - low)}%`;
+        const [low, high] = limits[i], value = values[i], zero = Math.min(Math.max(0, low), high);
+        const share = (x) => (Number.isNaN(x) ? 0 : (100 * (Math.min(Math.max(x, low), high) - low)) / (high - low));
+        row.fill.style.marginLeft = `${Math.min(share(value), share(zero))}%`;
+        row.fill.style.width = `${Number.isNaN(value) ? 0 : Math.abs(share(value) - share(zero))}%`;
         row.fill.classList.toggle("chosen", i === chosen);
-        row.value.textContent = short(Math.abs(values[i]) < 1e-4 * (high - low) ? 0 : values[i]);
+        row.value.textContent = short(Math.abs(value) < 1e-4 * (high - low) ? 0 : value);
       });
     }
   }

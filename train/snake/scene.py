@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from envs.snake import frames
+from envs.snake import drawing, frames
 from envs.snake.env import Snake
 from envs.snake.feature_names import NAMES, SIDES, WAYS
 from train.host import episodes
@@ -10,7 +10,7 @@ from train.host.episodes import Episode, Recording, Scene
 from train.host.program import Run, Wanted
 from train.snake.training import make_player
 
-SCRIPT = Path(__file__).with_name("snake.js")
+SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("snake.js")
 
 
 def show(run: Run, wanted: Wanted) -> Scene:
@@ -19,7 +19,7 @@ def show(run: Run, wanted: Wanted) -> Scene:
     agent = run.agents[wanted.member]
     played = episodes.record(env, params, player, agent, wanted.key, wanted.count, wanted.limit)
     board = {"rows": env.board.rows, "cols": env.board.cols}
-    return Scene(SCRIPT, [episode(env, game) for game in played], board)
+    return Scene(SCRIPTS, [episode(env, game) for game in played], board)
 
 
 def episode(env: Snake, game: Recording) -> Episode:

@@ -1,0 +1,101 @@
+"""Episodes of any environment to be looked at step by step, in a report."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from gymnax.environments import spaces
+
+from train.gymnax import drawing, environments
+from train.gymnax.config import make_agent
+from train.gymnax.environments import Made
+from train.gymnax.tiles import SIDE, tiled
+from train.host import episodes
+from train.host.episodes import Episode, Recording, Scene
+from train.host.program import Run, Wanted
+from train.host.progress import busy
+
+SCRIPT = Path(__file__).with_name("gymnax.js")
+MOST_PICTURES = 1_200
+"""Of all episodes; of longer ones every second, third, ... moment is drawn."""
+FEW = 8
+"""Numbers of an observation that are shown as lines."""
+
+
+def show(run: Run, wanted: Wanted) -> Scene:
+    """Episodes that the policy plays as it is evaluated."""
+    made = environments.make(run.config.env)
+    player = make_agent(run.config, made, run.config.run.evaluation_greedy)
+    learned = run.agents[wanted.member]
+    game = made.env, made.params, player, learned
+    played = episodes.record(*game, wanted.key, wanted.count, wanted.limit)
+    if drawing.can_draw(made.env):
+        with busy("drawing the episodes"):
+            shown, constants = drawn(made, played)
+    else:
+        shown, constants = [_nothing(recording) for recording in played], {}
+    names = _actions(made)
+    return Scene(
+        [SCRIPT],
+        [_episode(names, *pair) for pair in zip(played, shown, strict=True)],
+        {"name": run.config.env.id, **constants},
+    )
+
+
+def drawn(
+    made: Made, played: Sequence[Recording]
+) -> tuple[list[dict[str, np.ndarray]], dict[str, Any]]:
+    """What is shown at each moment of each recording, and the tiles of all pictures.
+
+    `picture` `[M, places]` holds a tile for each place of the picture.
+    """
+    stride = max(1, -(-sum(game.steps + 1 for game in played) // MOST_PICTURES))
+    chosen = [sorted({*range(0, game.steps + 1, stride), game.steps}) for game in played]
+    pictures = tiled(
+        [
+            drawing.frame(made.env, made.params, jax.tree.map(lambda x, t=t: x[t], game.state))
+            for game, moments in zip(played, chosen, strict=True)
+            for t in moments
+        ]
+    )
+    first = np.cumsum([0, *map(len, chosen)])
+    frames = []
+    for game, moments, begin in zip(played, chosen, first, strict=False):
+        newest = np.searchsorted(moments, np.arange(game.steps + 1), side="right") - 1
+        frames.append({"picture": pictures.pictures[begin + newest]})
+    constants = {"tiles": pictures.tiles, "colours": pictures.colours, "side": SIDE}
+    return frames, constants | {"pixels": pictures.size}
+
+
+def _nothing(recording: Recording) -> dict[str, np.ndarray]:
+    """The frames of an environment that cannot be drawn."""
+    return {"moment": np.arange(recording.steps + 1)}
+
+
+def _episode(actions: Sequence[str], game: Recording, shown: dict[str, np.ndarray]) -> Episode:
+    total, length = float(np.sum(game.reward)), int(game.steps)
+    ending = "terminated" if game.terminated else "time up" if game.truncated else "goes on"
+    return Episode(
+        title=f"return {total:.4g} in {length:,} steps, {ending}",
+        frames=shown,
+        lines=episodes.lines(game) | _observed(game.obs),
+        bars=episodes.bars(game, actions),
+    )
+
+
+def _observed(obs: Any) -> dict[str, np.ndarray]:
+    """The numbers of a short observation over time."""
+    seen = np.asarray(obs)
+    if seen.ndim > 2 or (seen.ndim == 2 and seen.shape[1] > FEW):
+        return {}
+    columns = seen.reshape(len(seen), -1).T.astype(np.float32)
+    return {f"observation {k}": episodes.with_last(x) for k, x in enumerate(columns)}
+
+
+def _actions(made: Made) -> list[str]:
+    """A name for each action, or for each number of a continuous one."""
+    space = made.action
+    count = space.n if isinstance(space, spaces.Discrete) else int(np.prod(space.shape))
+    return [f"action {k}" for k in range(count)]
