@@ -1,6 +1,6 @@
 """ALLO as a program: `python -m train.allo`."""
 
-from train.allo import pictures
+from train.allo import pictures, scene
 from train.allo.config import PRESETS, SUMMARIES, Config, idle
 from train.allo.training import make_training
 from train.host.program import Program
@@ -18,6 +18,7 @@ PROGRAM = Program(
         "agent.discount": "the true eigenvectors are computed on the host, in double precision",
     },
     pictures=pictures.draw,
+    episodes=scene.show,
 )
 
 

@@ -65,7 +65,8 @@ def similarities(features: jax.Array, truth: Truth) -> dict[str, jax.Array]:
     }
 
 
-_similarities = jax.jit(similarities)
+measured = jax.jit(similarities)
+"""The same, compiled."""
 
 
 def seed_scores(
@@ -79,7 +80,7 @@ def seed_scores(
     nothing was recorded, as for a policy: then there is no ceiling and no eigenvalue. It is None
     where S is above `CEILING`: then there is no ceiling.
     """
-    learned = jax.device_get(_similarities(features, truth))
+    learned = jax.device_get(measured(features, truth))
     row: dict[str, Any] = {
         "similarity": float(learned["similarity"]),
         "near_similarity": float(learned["near_similarity"]),
@@ -103,7 +104,7 @@ def _ceilings(pairs: np.ndarray, truth: Truth) -> dict[str, Any]:
     """The scores of the exact eigenvectors of the law `[S, S]` that the data make likely."""
     empirical = laplacian.eigensystem(pairs, missing="drop")
     best = jnp.asarray(empirical.vectors[:, : len(truth.values)], jnp.float32)
-    ceiling = jax.device_get(_similarities(best, truth))
+    ceiling = jax.device_get(measured(best, truth))
     return {
         "ceiling": float(ceiling["similarity"]),
         "near_ceiling": float(ceiling["near_similarity"]),

@@ -72,6 +72,7 @@ def make_training(config: Config) -> settings.Training:
         init=init,
         update=update,
         evaluate=lambda *of_seeds: evaluate(config, problem, *of_seeds),
+        snapshot=lambda state: {"features": allo.features(network, agent_config, state.agent)},
         blocks=config.agent.blocks,
         steps_per_update=agent_config.steps_per_update,
         unit="gradient steps",

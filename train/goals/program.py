@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jax
 
-from train.goals import scores
+from train.goals import scene, scores
 from train.goals.config import PRESETS, SUMMARIES, Config
 from train.goals.training import make_training
 from train.host.program import Program, Run
@@ -31,6 +31,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     pictures=draw,
+    episodes=scene.show,
 )
 
 

@@ -15,8 +15,8 @@ MAX_BYTES = 2 * 2**30
 MAX_HEADER = 10_000  # bytes; that of a plain array has about a hundred
 
 
-def read_npz(path: str | Path, names: Collection[str]) -> dict[str, np.ndarray]:
-    """Those of the arrays `names` that an .npz file holds.
+def read_npz(path: str | Path, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
+    """Those of the arrays `names` that an .npz file holds; None: all of them.
 
     Raises FileNotFoundError, and ValueError in one line for a file that cannot be read, arrays of
     anything but real numbers, and arrays of more than `MAX_BYTES`.
@@ -25,7 +25,7 @@ def read_npz(path: str | Path, names: Collection[str]) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(path) as archive:
             members = {x.filename.removesuffix(".npy"): x for x in archive.infolist()}
             found = {}
-            for name in names:
+            for name in members if names is None else names:
                 if name in members:
                     with archive.open(members[name]) as file:
                         found[name] = _read(file, name)

@@ -33,6 +33,7 @@ from train.host.scores import agents_of
 from train.host.session import Session
 from train.host.settings import Config, Evaluation, Training
 from train.host.signals import StopRequest
+from train.host.snapshots import make as make_keeper
 
 
 class Result(NamedTuple):
@@ -72,12 +73,13 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         with StopRequest(display.say) as stop:
             programs = compile_within_memory(traced, config)
             best = make_best(training, settings, settings.members, directory, traced.like.agent)
+            keeper = make_keeper(training, settings, directory, traced.like)
             used = len(traced.like.key.sharding.device_set)
             share = f", for {used} devices" if used > 1 else ""
             display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}{share}")
             meta = {"name": name, "config": plain(config), **records.provenance()}
             what = training, settings, settings.members, directory, programs, policy
-            return completed(Session(*what, record, display, stop, meta, best, logged))
+            return completed(Session(*what, record, display, stop, meta, best, keeper, logged))
 
 
 def completed(session: Session) -> Result:

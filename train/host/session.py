@@ -24,6 +24,7 @@ from train.host.rows import Counters, by_seed, chunk_rows, counted, mean_score, 
 from train.host.scores import evaluate_run, write_evaluation
 from train.host.settings import Config, Evaluation, PlayConfig, Training
 from train.host.signals import StopRequest
+from train.host.snapshots import Keeper
 
 MAX_RESTORES = 3
 """How often `on_nonfinite="restore"` returns to the same checkpoint."""
@@ -47,6 +48,7 @@ class Session:
     stop: StopRequest
     meta: dict[str, Any]
     best: Best | None = None
+    snapshots: Keeper | None = None
     log: Log = field(default_factory=Log)
     leaves_behind: bool = False  # members that are not finite, instead of `on_nonfinite`
     resumed: Path | None = None  # what `--resume` continues, if not the directory
@@ -58,6 +60,7 @@ class Session:
     def train(self) -> tuple[RunState, Counters]:
         """From the newest checkpoint, or from the beginning, to the end."""
         state, counters = self.load()
+        self.take_snapshot(state, counters)
         self.display.begin(self.fraction(counters), self.training.unit)
         while self.fraction(counters) < 1:
             if distributed.any_of(self.stop.requested):
@@ -68,6 +71,7 @@ class Session:
                     f"--resume {self.resumed or self.directory}"
                 )
             state, counters = self.advance(state, counters)
+            self.take_snapshot(state, counters)
         self.save(state, counters)
         self.display.end()
         rate = self.steps(counters) * len(self.members.seeds) / max(counters.seconds, 1e-9)
@@ -110,6 +114,11 @@ class Session:
         if counters.updates % (length * self.settings.checkpoint_every) == 0:
             self.save(state, counters)
         return state, counters
+
+    def take_snapshot(self, state: RunState, counters: Counters) -> None:
+        """Keeps what the run looks like, if that is due."""
+        if self.snapshots is not None:
+            self.snapshots.keep(state, counters.updates, is_last=self.fraction(counters) >= 1)
 
     def goes_on(self, report: compiled.Report) -> bool:
         """Whether the run may continue after updates that were not finite."""

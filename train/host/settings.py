@@ -65,6 +65,9 @@ class Training:
     games: Callable[[int], EpisodesOf] | None = None
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
     pure function. Without it `games.of_player` makes them, if that makes the evaluation."""
+    snapshot: Callable[[Any], dict[str, jax.Array]] | None = None
+    """`state -> arrays` of one seed: what a run looks like while it learns, kept from time to time
+    (`train.host.snapshots`). A pure function."""
     blocks: int = 1
     """Blocks of environments that devices may share (`loop.Config.blocks`)."""
     lower_is_better: bool = False

@@ -1,0 +1,69 @@
+"""Eigenvectors while they are learned, to be looked at in a report."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from envs.grid import drawing, frames
+from train.allo import scores
+from train.allo.scores import Truth
+from train.allo.training import make_problem
+from train.host import snapshots
+from train.host.episodes import Episode, Scene
+from train.host.program import Run, Wanted
+from train.host.snapshots import Snapshots
+
+SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("allo.js")
+SHOWN = 12
+"""Eigenvectors that are drawn, from the first."""
+
+
+def show(run: Run, wanted: Wanted) -> Scene | None:
+    """An episode for each seed: its moments are the snapshots taken while it learned.
+
+    None for a run without snapshots, such as a policy.
+    """
+    training = run.program.training(run.config)
+    chunk = run.config.run.chunk_updates(training.steps_per_update)
+    taken = snapshots.read(run.directory, run.updates, chunk)
+    if taken is None:
+        return None
+    problem = make_problem(run.config)
+    truth = jax.device_get(problem.truth)
+    count = min(SHOWN, run.config.agent.num_features)
+    seeds = list(enumerate(run.seeds))[: wanted.count]
+    steps = taken.updates * training.steps_per_update
+    return Scene(
+        SCRIPTS,
+        [_episode(taken, s, f"seed {seed}", truth, count, steps) for s, seed in seeds],
+        frames.of_layout(problem.layout)
+        | {"true": truth.vectors[:, :count].T, "values": [float(x) for x in truth.values[:count]]},
+    )
+
+
+def _episode(
+    taken: Snapshots, s: int, title: str, truth: Truth, count: int, steps: np.ndarray
+) -> Episode:
+    """One seed: `learned` `[M, count * S]`, each eigenvector with the sign of the true one."""
+    features = taken.arrays["features"][:, s].astype(np.float32)  # [M, states, d]
+    found = [_similarities(x, truth) for x in features]
+    cosines = np.stack([x["cosines"] for x in found])  # [M, d]
+    weight, true = np.asarray(truth.weight), np.asarray(truth.vectors)
+    inner = np.einsum("msd,s,sd->md", features, weight, true[:, : features.shape[2]])
+    drawn = features * np.where(inner < 0, -1.0, 1.0)[:, None]
+    score = np.array([x["similarity"] for x in found], np.float32)
+    return Episode(
+        title=f"{title}, similarity {score[-1]:.3f}",
+        frames={
+            "steps": steps.astype(np.int32),
+            "learned": drawn[:, :, :count].swapaxes(1, 2).reshape(len(drawn), -1),
+            "cosines": cosines[:, :count],
+        },
+        lines={"similarity": score, "worst cosine": cosines.min(1).astype(np.float32)},
+    )
+
+
+def _similarities(features: np.ndarray, truth: Truth) -> dict[str, Any]:
+    return jax.device_get(scores.measured(features, truth))

@@ -1,0 +1,75 @@
+"""Walks of trained learners to a goal, to be looked at in a report."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from envs.grid import drawing, frames
+from jaxrl.agents import q_learning
+from jaxrl.types import Agent
+from train.goals import tasks
+from train.goals.config import ARMS
+from train.goals.training import Experiment, make_experiment
+from train.host import episodes
+from train.host.episodes import Episode, Recording, Scene
+from train.host.program import Run, Wanted
+
+SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("goals.js")
+SIDES = ("up", "right", "down", "left")
+
+
+def show(run: Run, wanted: Wanted) -> Scene | None:
+    """A greedy walk of the first learner of each arm to a goal; goals in turn, arms within each.
+
+    All arms begin in the same state. None for what has no learners, such as a policy.
+    """
+    if run.state is None:
+        return None
+    experiment = make_experiment(run.config)
+    several = len(run.seeds) > 1
+    agents = run.state.learners.train.agent  # [A, G, R, ...], perhaps after seeds
+    agents = jax.tree.map(lambda x: x[wanted.member], agents) if several else agents
+    which = [divmod(i, len(ARMS)) for i in range(wanted.count)]
+    shown = [(g, a) for g, a in which if g < len(experiment.goals)]
+    env = experiment.problem.env  # a greedy learner needs no numbers but its table
+    player = q_learning.make(q_learning.Config(), env.num_states, env.num_actions, greedy=True)
+    walks = [_walk(experiment, player, agents, a, g, wanted) for g, a in shown]
+    return Scene(SCRIPTS, walks, frames.of_layout(experiment.problem.layout))
+
+
+def _walk(
+    experiment: Experiment,
+    player: Agent,
+    agents: q_learning.State,
+    arm: int,
+    goal: int,
+    wanted: Wanted,
+) -> Episode:
+    """One episode of the first learner of an arm."""
+    problem, target = experiment.problem, int(experiment.goals[goal])
+    learned = jax.tree.map(lambda x: x[arm, goal, 0], agents)
+    task = tasks.task(problem.params, target, experiment.plan)
+    key = jax.random.fold_in(wanted.key, goal)
+    (played,) = episodes.record(problem.env, task, player, learned, key, 1, wanted.limit)
+    return episode(played, learned, ARMS[arm].name, target)
+
+
+def episode(played: Recording, learned: q_learning.State, arm: str, goal: int) -> Episode:
+    """One walk, as the report shows it: `position` `[M]`, and what the learner knows."""
+    arrived = "arrived" if played.terminated else "did not arrive"
+    states = np.asarray(played.state.position)
+    return Episode(
+        title=f"{arm}: {arrived} after {played.steps:,} steps",
+        frames={"position": states},
+        lines=episodes.lines(played),
+        bars=episodes.bars(played, SIDES),
+        constants={
+            "goal": goal,
+            "value": np.max(learned.q, axis=1),
+            "best": np.argmax(learned.q, axis=1),
+            "potential": np.asarray(learned.potential),
+            "options": np.asarray(learned.options.policy),
+            "ends": np.asarray(learned.options.terminates),
+        },
+    )
