@@ -25,7 +25,7 @@ scenes.allo = {
       pen.fillStyle = colour("--ink");
       pen.font = "12px system-ui, sans-serif";
       pen.textAlign = "left";
-      pen.fillText(`${k + 1}: λ ${short(value)}, |cos| ${cosines[k].toFixed(2)}`, x, y + 12);
+      pen.fillText(`${k + 1}: λ ${short(Math.abs(value) < 1e-9 ? 0 : value)}, |cos| ${cosines[k].toFixed(2)}`, x, y + 12);
       const shown = overlays.has("difference") ? (state) => of(state) - exact[state] : of;
       placed(pen, x, y + TEXT, scale, () => drawMaze(pen, frame.constants, (s) => diverging(frame.constants, shown(s) / top)));
       placed(pen, x + wide, y + TEXT, scale, () => drawMaze(pen, frame.constants, (s) => diverging(frame.constants, exact[s] / top)));

@@ -13,7 +13,7 @@ from train.allo.training import make_problem
 from train.host import snapshots
 from train.host.episodes import Episode, Scene
 from train.host.program import Run, Wanted
-from train.host.snapshots import Snapshots
+from train.host.snapshots import Kept
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("allo.js")
 SHOWN = 12
@@ -27,7 +27,7 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
     """
     training = run.program.training(run.config)
     chunk = run.config.run.chunk_updates(training.steps_per_update)
-    taken = snapshots.read(run.directory, run.updates, chunk)
+    taken = snapshots.snapshots(run.directory, run.updates, chunk)
     if taken is None:
         return None
     problem = make_problem(run.config)
@@ -44,7 +44,7 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
 
 
 def _episode(
-    taken: Snapshots, s: int, title: str, truth: Truth, count: int, steps: np.ndarray
+    taken: Kept, s: int, title: str, truth: Truth, count: int, steps: np.ndarray
 ) -> Episode:
     """One seed: `learned` `[M, count * S]`, each eigenvector with the sign of the true one."""
     features = taken.arrays["features"][:, s].astype(np.float32)  # [M, states, d]

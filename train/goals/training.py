@@ -96,6 +96,7 @@ def make_training(config: Config) -> settings.Training:
         steps_per_update=1,
         unit="checkpoints",
         score=SCORE,
+        labels={key: [arm.name for arm in ARMS] for key in ("success", "length")},
         budget_shapes_learning=True,  # it sets the size of the arrays of results
     )
 

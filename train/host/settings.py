@@ -1,7 +1,7 @@
 """What a program hands to `train.host.run`: a training, and how long, how often and where."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -59,6 +59,8 @@ class Training:
     score: str = "return"
     """The measure to show: "return", "length" or a name in the environment's outcome; without
     episodes, a scalar that the agent measures."""
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What the parts of measures that are lists are called, for legends: by measure, in order."""
     settled: str = ""
     """A number that the agent measures, above 0 once it has nothing more to learn; a run ends after
     the chunk in which all seeds have it above 0. Empty: it ends only with the budget."""
@@ -68,6 +70,9 @@ class Training:
     snapshot: Callable[[Any], dict[str, jax.Array]] | None = None
     """`state -> arrays` of one seed: what a run looks like while it learns, kept from time to time
     (`train.host.snapshots`). A pure function."""
+    samples: Callable[[Any], dict[str, jax.Array]] | None = None
+    """`state -> arrays` of one seed: its newest samples, kept after every chunk, for trainings
+    whose data are worth having. A pure function."""
     blocks: int = 1
     """Blocks of environments that devices may share (`loop.Config.blocks`)."""
     lower_is_better: bool = False

@@ -1,9 +1,10 @@
-"""What a run looks like while it learns: a few arrays from time to time, for pictures and reports.
+"""Arrays of a run that are kept while it learns: snapshots for pictures, and samples.
 
-`snapshots/` of a run directory holds a file for each, named by its update. They become rarer as the
-run gets longer, since most changes early: after the chunks 1, 2, 3, ... and later after each whose
-number is a tenth larger. Which there are does not depend on the budget, nor on where the run was
-stopped and resumed.
+`snapshots/` of a run directory holds what the run looked like from time to time, a file for each
+update named after it. They become rarer as the run gets longer, since most changes early: after the
+chunks 1, 2, 3, ... and later after each whose number is a tenth larger. `samples/` holds the newest
+samples after every chunk. Which files there are does not depend on where a run was stopped and
+resumed.
 """
 
 from collections.abc import Iterator
@@ -20,47 +21,55 @@ from train.host.errors import UsageError
 from train.host.records import write_arrays
 from train.host.settings import Config, Training
 
-SNAPSHOTS = "snapshots"
+SNAPSHOTS, SAMPLES = "snapshots", "samples"
 GROWTH = 1.1
 
 
-class Snapshots(NamedTuple):
-    """The snapshots of a run."""
+class Kept(NamedTuple):
+    """The files of a run."""
 
-    updates: np.ndarray  # int [M] after which they were taken, rising; the first is 0
+    updates: np.ndarray  # int [M] after which they were written, rising
     arrays: dict[str, np.ndarray]  # [M, S, ...] of S seeds
 
 
 @dataclass(frozen=True)
 class Keeper:
-    """Takes the snapshots of a run in progress."""
+    """Writes the snapshots and samples of a run in progress."""
 
     directory: Path
-    look: Any  # compiled: state -> arrays
+    look: dict[str, Any]  # compiled, by folder: state -> arrays
     several: bool  # seeds, whose axis the state then has
     chunk: int  # updates in one
 
     def keep(self, state: RunState, updates: int, is_last: bool) -> None:
-        """Writes a snapshot if one is due after so many updates."""
-        if not (is_last or is_due(updates, self.chunk)):
+        """Writes what is due after so many updates."""
+        for folder, look in self.look.items():
+            due = updates > 0 if folder == SAMPLES else is_last or is_due(updates, self.chunk)
+            if due:
+                self._write(folder, jax.device_get(look(devices.on_one(state))), updates)
+
+    def _write(self, folder: str, found: dict[str, Any], updates: int) -> None:
+        if not distributed.is_first():
             return
-        found = jax.device_get(self.look(devices.on_one(state)))
         arrays = {k: np.asarray(x if self.several else x[None]) for k, x in found.items()}
-        if distributed.is_first():
-            self.directory.mkdir(exist_ok=True)
-            path = self.directory / f"{updates:09d}.npz"
-            write_arrays(path, {name: small(x) for name, x in arrays.items()})
+        if folder == SNAPSHOTS:
+            arrays = {name: small(x) for name, x in arrays.items()}
+        (self.directory / folder).mkdir(exist_ok=True)
+        write_arrays(self.directory / folder / f"{updates:09d}.npz", arrays)
 
 
 def make(training: Training, settings: Config, directory: Path, like: RunState) -> Keeper | None:
     """Compiles what is looked at in states of the shapes `like`; None if there is nothing."""
-    if training.snapshot is None:
-        return None
-    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
+    wanted = {SNAPSHOTS: training.snapshot, SAMPLES: training.samples}
     several = settings.num_seeds > 1
-    look = jax.vmap(training.snapshot) if several else training.snapshot
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
+    look = {
+        folder: jax.jit(jax.vmap(body) if several else body).lower(shapes).compile()
+        for folder, body in wanted.items()
+        if body is not None
+    }
     chunk = settings.chunk_updates(training.steps_per_update)
-    return Keeper(directory / SNAPSHOTS, jax.jit(look).lower(shapes).compile(), several, chunk)
+    return Keeper(directory, look, several, chunk) if look else None
 
 
 def small(x: np.ndarray) -> np.ndarray:
@@ -82,20 +91,44 @@ def _series(most: int) -> Iterator[int]:
         number = max(number + 1, round(number * GROWTH))
 
 
-def read(directory: Path, updates: int, chunk: int) -> Snapshots | None:
+def snapshots(directory: Path, updates: int, chunk: int) -> Kept | None:
     """The snapshots of a run after so many updates; None if it has none.
 
-    `chunk` is the number of updates in one.
-
-    Raises UsageError for a file that cannot be read.
+    `chunk` is the number of updates in one. Raises UsageError for a file that cannot be read.
     """
-    files = {int(path.stem): path for path in (directory / SNAPSHOTS).glob("[0-9]*.npz")}
-    wanted = sorted(k for k in files if k == updates or (k < updates and is_due(k, chunk)))
-    if not wanted:
+    return _read(
+        directory / SNAPSHOTS, lambda k: k == updates or (k < updates and is_due(k, chunk))
+    )
+
+
+def samples(directory: Path, updates: int, rows: int, axis: int) -> dict[str, np.ndarray] | None:
+    """All samples of a run up to an update, joined along `axis`; None if it has none.
+
+    A file holds the newest samples, of which those of the updates since the file before are new,
+    `rows` of each update. Raises UsageError as `snapshots` does, and for files that are missing.
+    """
+    kept = _read(directory / SAMPLES, lambda k: k <= updates)
+    if kept is None:
+        return None
+    new = np.diff(kept.updates, prepend=0) * rows
+    held = next(iter(kept.arrays.values())).shape[axis + 1]  # behind that of the files
+    if kept.updates[-1] != updates or new.max() > held:
+        raise UsageError(f"{directory / SAMPLES} lacks files: some of the samples are lost")
+    newest = lambda x, count: np.take(x, range(held - count, held), axis)
+    return {
+        name: np.concatenate([newest(x, n) for x, n in zip(files, new, strict=True)], axis)
+        for name, files in kept.arrays.items()
+    }
+
+
+def _read(folder: Path, wanted: Any) -> Kept | None:
+    files = {int(path.stem): path for path in folder.glob("[0-9]*.npz")}
+    found = sorted(k for k in files if wanted(k))
+    if not found:
         return None
     try:
-        rows = [array_files.read_npz(files[k]) for k in wanted]
-    except ValueError as error:
-        raise UsageError(f"{directory / SNAPSHOTS} cannot be read: {error}") from error
-    arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-    return Snapshots(np.array(wanted), arrays)
+        rows = [array_files.read_npz(files[k]) for k in found]
+        arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    except (ValueError, KeyError) as error:
+        raise UsageError(f"{folder} cannot be read: {error}") from error
+    return Kept(np.array(found), arrays)

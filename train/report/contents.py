@@ -80,7 +80,7 @@ def _flag(name: str, value: Any) -> tuple[str, ...]:
 def record(run: Run) -> dict[str, Any] | None:
     """The curves of all numbers in the record; None without one.
 
-    A number has one curve, a list of K numbers K of them: of each member, their mean, and from
+    A number has one curve, lists of K numbers have K of them: of each member, their mean, and from
     three members on the margin of its 95 % interval. Points of a long record are means of
     neighbouring rows.
     """
@@ -91,8 +91,13 @@ def record(run: Run) -> dict[str, Any] | None:
     names: dict[str, str] = {}
     for row in rows:
         names |= {name: group for group in ("finished", "agent") for name in row[group]}
+    labels = run.program.training(run.config).labels
     series = {
-        name: {"group": group, "curves": curves(by_member, group, name)}
+        name: {
+            "group": group,
+            "curves": curves(by_member, group, name),
+            "labels": list(labels.get(name, ())),
+        }
         for name, group in names.items()
     }
     return {
@@ -104,16 +109,23 @@ def record(run: Run) -> dict[str, Any] | None:
 
 def curves(by_member: list[list[Row]], group: str, name: str) -> list[dict[str, Any]]:
     """Those of one number in the rows of S members, a curve for each of its parts."""
-    found = [[row[group].get(name) for row in rows] for rows in by_member]
-    size = next((len(x) for rows in found for x in rows if isinstance(x, list)), 0)
-    parts = [lambda x, k=k: x and x[k] for k in range(size)] if size else [lambda x: x]
+    found = [[flat_list(row[group].get(name)) for row in rows] for rows in by_member]
+    size = max((len(x) for rows in found for x in rows), default=0)
     drawn = []
-    for part in parts:
+    for k in range(size):
+        part = lambda x, k=k: x[k] if x else None
         points = np.stack([thinned([part(x) for x in rows]) for rows in found])  # [S, points]
         margin = pictures.interval(points)
         drawn.append({"members": plain_numbers(points), "mean": plain_numbers(mean(points))})
         drawn[-1]["margin"] = plain_numbers(margin)
     return drawn
+
+
+def flat_list(value: Any) -> list[float | None]:
+    """The numbers of a number or of nested lists, in order; empty for none."""
+    if isinstance(value, list):
+        return [number for x in value for number in flat_list(x) or [None]]
+    return [] if value is None else [value]
 
 
 def evaluated(rows: list[Row]) -> list[list[float]]:

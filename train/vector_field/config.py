@@ -176,6 +176,11 @@ def check(config: Config) -> None:
         )
 
 
+def policies_of(config: Config) -> dict[str, stimulation.Config]:
+    """Those of a run, by name."""
+    return {name: policy(config, name) for name in config.policies}
+
+
 def policy(config: Config, name: str) -> stimulation.Config:
     """The policy named `random`, `hold20`, `bang50`, `myopic`, `d_optimal` or the like."""
     ours = (config.vae if config.learner == "sequence_vae" else config.bayesian).policy

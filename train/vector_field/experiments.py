@@ -10,7 +10,7 @@ Axes: F fields, P policies of a group, G points of the grid along each axis, d l
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from envs.vector_field.params import Params
 from jaxrl import loop
 from jaxrl.dynamics import stimulation
 from jaxrl.loop import TrainState
-from jaxrl.types import PyTree
+from jaxrl.types import PyTree, Transition
 from train.vector_field.learners import Learner
 
 POINTS = 25
@@ -41,12 +41,22 @@ class Group(NamedTuple):
     numbers: dict[str, jax.Array]  # [P] each of `NUMBERS`
 
 
+class Sample(NamedTuple):
+    """What is recorded of one step."""
+
+    y: jax.Array  # [n] observed
+    u: jax.Array  # [m] the input given then
+    z: jax.Array  # [d] the true latent state
+    belief: jax.Array  # [learned dimensions] where the learner took the state to be
+
+
 class Experiment(NamedTuple):
     """One online experiment in progress."""
 
     train: TrainState  # of the loop with one environment; its agent is held elsewhere
     trail: jax.Array  # [TRAIL, d] newest latent states, the newest last
     visited: jax.Array  # [G, G] bool
+    recent: Sample | tuple[()] = ()  # [R, ...] newest samples, the newest last
 
 
 def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
@@ -62,6 +72,18 @@ def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
         for names in together
         if names
     ]
+
+
+def in_order(policies: dict[str, stimulation.Config], found: dict[str, Any], axis: int = 0) -> Any:
+    """Trees of the groups, by the first policy of each, joined in the order of the policies.
+
+    `axis` is that of the policies in each leaf.
+    """
+    made = groups(policies)
+    names = [name for group in made for name in group.policies]
+    order = jnp.array([names.index(name) for name in policies])
+    trees = [found[group.policies[0]] for group in made]
+    return jax.tree.map(lambda *x: jnp.take(jnp.concatenate(x, axis), order, axis), *trees)
 
 
 def grid_points(box: float) -> jax.Array:
@@ -134,6 +156,7 @@ class Setting(NamedTuple):
     groups: list[Group]
     box: float  # the field is scored within ± this
     samples: int  # steps of one `Laboratory.advance`
+    keep: int  # R, newest samples that an experiment holds
 
 
 def make(
@@ -143,9 +166,11 @@ def make(
     policies: dict[str, stimulation.Config],
     box: float,
     samples: int,
+    keep: int = 0,
 ) -> Laboratory:
     """Experiments that advance by `samples` at a time; arguments as `Setting` describes them."""
-    setting = Setting(env, worlds, learner, tuple(policies), groups(policies), box, samples)
+    keep = max(keep, samples)
+    setting = Setting(env, worlds, learner, tuple(policies), groups(policies), box, samples, keep)
     return Laboratory(partial(begin_all, setting), partial(advance_all, setting))
 
 
@@ -206,9 +231,18 @@ def for_all(setting: Setting, body: Callable, group: Group, *by_policy: bool) ->
 
 
 def loop_of(setting: Setting, policy: stimulation.Config, params: Params) -> loop.Loop:
-    """A loop of one environment and one learner, with an update after each step."""
+    """A loop of one environment and one learner, with an update after each step.
+
+    Its measures also hold `seen`: y, u and belief of the step.
+    """
     agent = setting.learner.make(policy, params)
-    return loop.make_loop(setting.env, params, agent, loop.Config(1, 1))
+
+    def update(state: PyTree, rollout: Transition, key: jax.Array) -> tuple[PyTree, dict]:
+        after, measures = agent.update(state, rollout, key)
+        seen = rollout.obs, rollout.action, rollout.extras.belief.mean
+        return after, measures | {"seen": jax.tree.map(lambda x: x[0, 0], seen)}
+
+    return loop.make_loop(setting.env, params, agent._replace(update=update), loop.Config(1, 1))
 
 
 def begin(
@@ -218,7 +252,19 @@ def begin(
     state = loop_of(setting, replace(base, **numbers), params).init(key)
     trail = jnp.broadcast_to(state.env.z, (TRAIL, 2))
     visited = jnp.zeros((POINTS, POINTS), bool)
-    return state.agent, Experiment(state._replace(agent=()), trail, visited)
+    recent = jax.tree.map(
+        lambda x: jnp.zeros((setting.keep, *x.shape)), sampled_shapes(setting, base, numbers, state)
+    )
+    return state.agent, Experiment(state._replace(agent=()), trail, visited, recent)
+
+
+def sampled_shapes(
+    setting: Setting, base: stimulation.Config, numbers: dict, state: TrainState
+) -> Sample:
+    """The shapes of a sample."""
+    update = loop_of(setting, replace(base, **numbers), setting.learner.world(state.agent)).update
+    y, u, belief = jax.eval_shape(update, state)[1].agent["seen"]
+    return Sample(y, u, jax.eval_shape(lambda: state.env.z[0]), belief)
 
 
 def advance(
@@ -234,14 +280,18 @@ def advance(
     update = loop_of(setting, replace(base, **numbers), world).update
 
     def step(state: TrainState, _):
-        state, metrics = update(state)
-        return state, (state.env.z[0], metrics.agent)
+        after, metrics = update(state)
+        measures = dict(metrics.agent)
+        y, u, belief = measures.pop("seen")
+        return after, (after.env.z[0], Sample(y, u, state.env.z[0], belief), measures)
 
     state = experiment.train._replace(agent=agent)
-    state, (path, metrics) = jax.lax.scan(step, state, length=setting.samples)
+    state, (path, samples, metrics) = jax.lax.scan(step, state, length=setting.samples)
     visited = experiment.visited | cells(path, setting.box)
     trail = jnp.concatenate([experiment.trail, path])[-TRAIL:]
-    after = Experiment(state._replace(agent=()), trail, visited)
+    newest_of = lambda old, new: jnp.concatenate([old, new])[-setting.keep :]
+    recent = jax.tree.map(newest_of, experiment.recent, samples)
+    after = Experiment(state._replace(agent=()), trail, visited, recent)
     newest = {name: x[-1] for name, x in metrics.items()}
     return state.agent, after, scores(setting, state.agent, visited, within) | newest
 

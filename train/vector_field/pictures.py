@@ -16,7 +16,7 @@ import numpy as np
 from jaxrl.types import AgentState
 from train.host import metrics_file, records, scores
 from train.vector_field import curves, experiments, maps
-from train.vector_field.config import Config, make_env, make_learner, policy
+from train.vector_field.config import Config, make_env, make_learner, policies_of
 
 
 class Traces(NamedTuple):
@@ -41,10 +41,7 @@ def traces_of(config: Config, state: Any) -> Traces:
 
 def in_order(config: Config, found: dict[str, np.ndarray], axis: int) -> np.ndarray:
     """The arrays of the groups joined along `axis`, in the order of the policies."""
-    groups = experiments.groups({name: policy(config, name) for name in config.policies})
-    names = [name for group in groups for name in group.policies]
-    joined = np.concatenate([found[group.policies[0]] for group in groups], axis)
-    return np.take(joined, [names.index(name) for name in config.policies], axis)
+    return np.asarray(experiments.in_order(policies_of(config), found, axis))
 
 
 def draw_all(

@@ -10,10 +10,10 @@ from train.host import metrics_file
 from train.host.program import Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
-from train.vector_field import film, pictures, recorded, scores
+from train.vector_field import film, pictures, recorded, recordings, scene, scores
 from train.vector_field.config import PRESETS, SUMMARIES, Config
 from train.vector_field.idle import idle
-from train.vector_field.training import make_training
+from train.vector_field.training import make_training, samples_of
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
@@ -26,9 +26,22 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
         return recorded.draw_all(run.directory, run.config, run.agents)
     traces = pictures.traces_of(run.config, run.state)
     paths = pictures.draw_all(run.directory, run.config, run.agents, traces)
+    paths += write_recordings(run)
     if evaluation is None:
         paths.append(film.film(run.directory, run.config, make_training, run.updates))
     return paths
+
+
+def write_recordings(run: Run) -> list[Path]:
+    """Writes the recordings of all experiments; returns their folder, if there are any."""
+    found = samples_of(run)
+    if found is None:
+        return []
+    config = run.config
+    recordings.write_experiments(
+        run.directory, found, run.seeds, config.policies, config.env.fields
+    )
+    return [run.directory / "recordings"]
 
 
 def tables(run: Run) -> Iterator[Any]:
@@ -50,6 +63,7 @@ PROGRAM = Program(
     idle=idle,
     pictures=draw,
     tables=tables,
+    episodes=scene.show,
 )
 
 

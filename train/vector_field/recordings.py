@@ -1,10 +1,12 @@
 """Files of recorded data: what they must hold, what is refused, what is unusual about them."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from train.host import array_files
+from train.host.records import write_arrays
 
 HUGE, TINY = 1e15, 1e-15
 """Numbers beyond these have squares and sums of squares that float32 cannot hold."""
@@ -18,6 +20,28 @@ class Data(NamedTuple):
 
     y: np.ndarray  # [E, T, n]
     u: np.ndarray  # [E, T, m]
+
+
+def write_experiments(
+    directory: Path,
+    samples: dict[str, np.ndarray],
+    seeds: list[int],
+    policies: tuple[str, ...],
+    fields: tuple[str, ...],
+) -> list[Path]:
+    """Writes `recordings/POLICY-FIELD-seedN.npz` for each experiment.
+
+    `samples` are `[S, P, F, T, ...]`. Each file holds what `load` reads, `y` `[T, n]` and `u` `[T, m]`, and beside it the true state `z`
+    `[T, 2]` and the learner's `belief` `[T, d]`.
+    """
+    folder, paths = directory / "recordings", []
+    folder.mkdir(exist_ok=True)
+    for s, seed in enumerate(seeds):
+        for p, policy in enumerate(policies):
+            for f, field in enumerate(fields):
+                paths.append(folder / f"{policy}-{field}-seed{seed}.npz")
+                write_arrays(paths[-1], {name: x[s, p, f] for name, x in samples.items()})
+    return paths
 
 
 def load(path: str) -> Data:

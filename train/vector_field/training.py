@@ -5,16 +5,26 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from envs.vector_field.params import Params
 from jaxrl.loop import Metrics
 from jaxrl.types import AgentState
-from train.host import settings
+from train.host import settings, snapshots
+from train.host.program import Run
 from train.vector_field import experiments, recorded, scores
-from train.vector_field.config import Config, check, make_env, make_learner, policy
+from train.vector_field.config import Config, check, make_env, make_learner, policies_of
+from train.vector_field.learners import Learner
 
 SAMPLES_PER_UPDATE = 50
 """Samples of each experiment in one update, and so between two scores."""
+
+
+MEASURES = (
+    *("error", "reachable_error", "coverage", "information"),
+    *("process_noise", "invalid_plans", "elbo", "reconstruction", "divergence"),
+)
+"""What a learner of each field and policy measures."""
 
 
 class State(NamedTuple):
@@ -34,9 +44,14 @@ def make_training(config: Config) -> settings.Training:
         return recorded.make_training(config)
     env = make_env(config)
     learner = make_learner(config)
-    policies = {name: policy(config, name) for name in config.policies}
     laboratory = experiments.make(
-        env, partial(worlds, config), learner, policies, config.box, SAMPLES_PER_UPDATE
+        env,
+        partial(worlds, config),
+        learner,
+        policies_of(config),
+        config.box,
+        SAMPLES_PER_UPDATE,
+        keep=config.run.chunk_updates(SAMPLES_PER_UPDATE) * SAMPLES_PER_UPDATE,
     )
 
     def init(key: jax.Array) -> State:
@@ -51,15 +66,45 @@ def make_training(config: Config) -> settings.Training:
         state = State(agents, running, reachable, state.key, state.updates + 1)
         return state, Metrics(jnp.zeros((), jnp.int32), {}, measures)
 
+    pairs = [f"{f.replace('_', ' ')}: {p}" for f in config.env.fields for p in config.policies]
     return settings.Training(
         init=init,
         update=update,
         evaluate=lambda *of_seeds: scores.evaluate(config, learner, env, *of_seeds),
+        snapshot=lambda state: looked_at(config, learner, state),
+        samples=lambda state: samples(config, state),
         steps_per_update=SAMPLES_PER_UPDATE,
         unit="samples",
         score=scores.SCORE,
+        labels=dict.fromkeys(MEASURES, pairs),
         lower_is_better=True,
     )
+
+
+def looked_at(config: Config, learner: Learner, state: State) -> dict[str, jax.Array]:
+    """The learned field on the grid, `velocity` `[P, F, G, G, 2]`, and the standard deviation of a
+    component of it, `deviation` `[P, F, G, G]`; policies in their order."""
+    points = experiments.grid_points(config.box)
+
+    def of_one(agent: AgentState) -> tuple[jax.Array, jax.Array]:
+        variance = jax.vmap(jax.vmap(partial(learner.uncertainty, agent)))(points)
+        return learner.velocity(agent, points), jnp.sqrt(variance)
+
+    found = {name: jax.vmap(jax.vmap(of_one))(agent) for name, agent in state.agent.items()}
+    velocity, deviation = experiments.in_order(policies_of(config), found)
+    return {"velocity": velocity, "deviation": deviation}
+
+
+def samples(config: Config, state: State) -> dict[str, jax.Array]:
+    """The newest samples of all experiments, `[P, F, R, ...]`; policies in their order."""
+    found = {name: experiment.recent for name, experiment in state.experiments.items()}
+    return experiments.in_order(policies_of(config), found)._asdict()
+
+
+def samples_of(run: Run) -> dict[str, np.ndarray] | None:
+    """All that the experiments of a run recorded, `[S, P, F, T, ...]`; None if it kept nothing."""
+    axis = 3  # of time, behind seeds, policies and fields
+    return snapshots.samples(run.directory, run.updates, SAMPLES_PER_UPDATE, axis)
 
 
 def worlds(config: Config, key: jax.Array) -> Params:

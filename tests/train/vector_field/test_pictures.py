@@ -189,7 +189,8 @@ def test_streamlines_around_a_centre_are_arcs():
 
 def test_traces_of_one_seed_have_its_axis_too():
     config = replace(SMALL, run=replace(SMALL.run, num_seeds=1))
-    trail, within = RNG.normal(size=(2, 1, 30, 2)), np.ones((1, 3, 3), bool)
+    trail = RNG.normal(size=(2, 1, 30, 2)).astype(np.float32)
+    within = np.ones((1, 3, 3), bool)
     kept: Any = jax.random.key(0)  # as there are some in the state of a loop
     experiment = experiments.Experiment(kept, trail, np.zeros((2, 1, 3, 3), bool))  # type: ignore
     state = State({}, {"random": experiment}, cast(Any, within), kept, cast(Any, 0))

@@ -1,5 +1,6 @@
 // Curves and histograms, as SVG.
 
+const DASHES = ["none", "6 3", "2 3", "8 3 2 3"];
 const CHART = { width: 340, height: 170, left: 46, right: 8, top: 8, bottom: 24 };
 
 /** Ticks at round numbers, about `count` of them between two numbers. */
@@ -81,13 +82,24 @@ function chart(title, curves, options = {}) {
     if (c.members.length > 1) {
       for (const y of c.members) svg.append(drawn("path", { class: "one", stroke: c.colour, d: path(c.x, y, place) }));
     }
-    svg.append(drawn("path", { class: "mean", stroke: c.colour, d: path(c.x, c.mean, place) }));
+    svg.append(drawn("path", { class: "mean", stroke: c.colour, "stroke-dasharray": DASHES[(c.dash ?? 0) % DASHES.length], d: path(c.x, c.mean, place) }));
     for (const [x, y] of c.dots ?? []) {
       const [cx, cy] = place(x, y);
       svg.append(drawn("circle", { cx, cy, r: 3, fill: c.colour, stroke: "var(--paper)" }));
     }
   }
-  return element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, title), svg);
+  return element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, title), svg, keyOf(curves));
+}
+
+/** What the curves of a chart are, where there are several and they have names. */
+function keyOf(curves) {
+  const named = curves.filter((c) => c.label);
+  if (named.length < 2) return "";
+  return element("p", { class: "key" }, ...named.map((c) => {
+    const line = drawn("svg", { viewBox: "0 0 22 8", width: 22, height: 8, "aria-hidden": true });
+    line.append(drawn("path", { class: "mean", stroke: c.colour, "stroke-width": 2, "stroke-dasharray": DASHES[(c.dash ?? 0) % DASHES.length], d: "M0 4H22" }));
+    return element("span", {}, line, ` ${c.label}`);
+  }));
 }
 
 /** Bars of a histogram, the mean marked. */

@@ -75,6 +75,7 @@ class Pane {
       return { bars, rows, limits, root };
     });
     this.details.replaceChildren(...this.bars.map((b) => b.root));
+    this.root.classList.toggle("bare", !this.bars.length);
   }
 
   /** Draws a moment; episodes that are over stay at their last one. */

@@ -22,6 +22,8 @@ function curvesOf(name) {
       ...curve,
       x: record.steps,
       colour: `var(--run-${(REPORT.runs.length > 1 ? i : part) % 6})`,
+      dash: REPORT.runs.length > 1 ? part : Math.floor(part / 6),
+      label: found.labels[part] ?? (found.curves.length > 1 ? String(part + 1) : ""),
       dots: isScore ? record.evaluated : [],
     }));
   });
