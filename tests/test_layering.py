@@ -58,6 +58,7 @@ FLOORS = {  # of `train`: host knows no program, programs know the host, command
     "train.policies": 4,
     "train.sweep": 4,
     "train.report": 5,
+    "train.play": 6,
     "train.snake_players": 5,
     "train.evaluate": 5,
     "train.render": 5,

@@ -179,6 +179,22 @@ def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
     return jax.lax.while_loop(lambda carry: carry[1], advance, (parent, jnp.bool_(True)))[0]
 
 
+def without(colony: Colony, removed: jax.Array) -> Colony:
+    """The colony after `removed`, bool `[C]`, have died and nobody has had a child.
+
+    Their children go to their own parents, as in a step.
+    """
+    survives = alive(colony) & ~removed
+    heir = nearest_survivor(colony.parent, survives)
+    rank = selection.rank(survives)
+    parent = jnp.where(heir >= 0, rank[jnp.maximum(heir, 0)], -1)
+    kept = compact((colony.x, colony.y, parent, colony.birth), survives)
+    x, y, parent, birth = kept
+    count = selection.size(survives)
+    slot = jnp.arange(colony.x.size, dtype=jnp.int32)
+    return Colony(x, y, jnp.where(slot < count, parent, -1), birth, count)
+
+
 def next_colony(growth: Growth, time: jax.Array) -> Colony:
     """The colony after a step: survivors in their order, then children in that of their parents.
 

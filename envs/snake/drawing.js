@@ -34,18 +34,18 @@ function drawSnake(pen, cells, heading, cols, [headColour, tailColour], alive) {
     pen.fillStyle = mixed(tailColour, headColour, share(i));
     disc(pen, x(cells[i]), y(cells[i]), width(i) / 2);
   }
-  pen.lineCap = "butt";
   for (let i = 1; i < cells.length; i++) {
     const from = cells[i - 1], to = cells[i];
     const shade = pen.createLinearGradient(x(from), y(from), x(to), y(to));
     shade.addColorStop(0, mixed(tailColour, headColour, share(i - 1)));
     shade.addColorStop(1, mixed(tailColour, headColour, share(i)));
-    pen.strokeStyle = shade;
-    pen.lineWidth = width(i);
+    pen.fillStyle = shade;
+    const [dx, dy] = [(x(to) - x(from)) / 2, (y(to) - y(from)) / 2]; // across is (-dy, dx)
     pen.beginPath();
-    pen.moveTo(x(from), y(from));
-    pen.lineTo(x(to), y(to));
-    pen.stroke();
+    for (const [cell, side, w] of [[from, 1, width(i - 1)], [to, 1, width(i)], [to, -1, width(i)], [from, -1, width(i - 1)]]) {
+      pen.lineTo(x(cell) - side * w * dy, y(cell) + side * w * dx);
+    }
+    pen.fill();
   }
   const head = cells.at(-1), [dx, dy] = [[0, -1], [1, 0], [0, 1], [-1, 0]][heading];
   pen.fillStyle = headColour;

@@ -65,6 +65,17 @@ def number_of(board: Board, cell: ArrayLike) -> np.ndarray:
     return np.where(inside, row * board.cols + col, -1).astype(np.int32)
 
 
+def cell_at(board: Board, place: tuple[float, float]) -> jax.Array:
+    """The index of the cell that holds the point (x, y), in cells from the upper left corner.
+
+    Raises ValueError if there is none.
+    """
+    col, row = (int(np.floor(x)) for x in place)
+    if not (0 <= row < board.rows and 0 <= col < board.cols):
+        raise ValueError(f"there is no cell in row {row}, column {col}; choose one of the board")
+    return jnp.int32(board.index(row, col))
+
+
 @partial(jax.jit, static_argnums=(0, 1))
 def _prospects(
     board: Board, rules_: Rules, states: State

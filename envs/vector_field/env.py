@@ -166,6 +166,11 @@ class VectorField(Environment):
         info = {"outcome": {}, "latent": z}
         return after, jnp.zeros(()), jnp.zeros((), bool), info
 
+    def pushed(self, key: jax.Array, state: State, z: jax.Array, params: Params) -> State:
+        """The state moved to `z` `[2]`, within the walls, and observed there."""
+        z = jnp.clip(jnp.asarray(z, jnp.float32), -params.reach, params.reach)
+        return State(z, self._seen(key, z, params), state.time)
+
     def _seen(self, key: jax.Array, z: jax.Array, params: Params) -> jax.Array:
         return observations.draw(key, self.noise, *self.emission(z, params))
 

@@ -118,6 +118,12 @@ scenes.durotaxis = {
     drawScale(pen, frame.constants, beside ? map.width + 16 : 8, beside ? map.y + 4 : map.y + map.height + 6);
     this.closeUp(pen, frame, overlays, inMap);
   },
+  /** A place in the close-up or in the map, in px. */
+  at(frame, x, y) {
+    const map = mapOf(frame.constants), { reach } = frame.constants, [cx, cy] = frame.row("centre");
+    if (y < CLOSE) return [cx + (x - WIDE / 2) * (reach / CLOSE), cy + (y - CLOSE / 2) * (reach / CLOSE)];
+    return x < map.width && y >= map.y ? [(x - map.x) / map.scale, (y - map.y) / map.scale] : null;
+  },
   /** The part of the ground around the colony, and a box in the map where it lies. */
   closeUp(pen, frame, overlays, inMap) {
     let [cx, cy] = frame.row("centre");

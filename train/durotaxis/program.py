@@ -57,6 +57,7 @@ PROGRAM = Program(
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
     film=film,
     episodes=scene.show,
+    live=scene.live,
 )
 
 

@@ -15,10 +15,28 @@ function tilePicture({ tiles, colours, side }, number) {
   return made.get(number);
 }
 
+const whole = element("canvas"); // a picture on its way to where it is shown
+
+/** A picture of one byte a pixel, the number of its colour. */
+function drawImageOf(pen, bytes, palette, [width, height]) {
+  const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer);
+  const colours = new Uint8Array(4 * 256).fill(255);
+  for (let i = 0; 3 * i < palette.length; i++) colours.set(palette.subarray(3 * i, 3 * i + 3), 4 * i);
+  const packed = new Uint32Array(colours.buffer);
+  bytes.forEach((index, i) => { pixels[i] = packed[index]; });
+  [whole.width, whole.height] = [width, height];
+  whole.getContext("2d").putImageData(image, 0, 0);
+  pen.drawImage(whole, 0, 0);
+}
+
 scenes.gymnax = {
-  size: ({ pixels }) => pixels ?? [440, 60],
+  size: ({ pixels }, frame) => pixels ?? (frame?.has("pixels") ? [...frame.row("pixels")] : [440, 60]),
   draw(pen, frame) {
     const { tiles, side, pixels, name } = frame.constants;
+    if (frame.has("image")) {
+      drawImageOf(pen, frame.row("image"), frame.row("palette"), frame.row("pixels"));
+      return;
+    }
     if (!tiles) {
       pen.fillStyle = colour("--muted");
       pen.font = "14px system-ui, sans-serif";

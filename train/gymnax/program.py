@@ -20,6 +20,7 @@ PROGRAM = Program(
     pictures=pictures.draw,
     film=pictures.film,
     episodes=scene.show,
+    live=scene.live,
 )
 
 

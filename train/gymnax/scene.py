@@ -1,4 +1,4 @@
-"""Episodes of any environment to be looked at step by step, in a report."""
+"""Episodes of any environment to be looked at step by step, in a report and live."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,13 +7,15 @@ from typing import Any
 import jax
 import numpy as np
 from gymnax.environments import spaces
+from PIL import Image
 
 from train.gymnax import drawing, environments
 from train.gymnax.config import make_agent
 from train.gymnax.environments import Made
-from train.gymnax.tiles import SIDE, tiled
+from train.gymnax.tiles import COLOURS, SIDE, tiled
 from train.host import episodes
-from train.host.episodes import Episode, Recording, Scene
+from train.host.episodes import Bars, Episode, Recording, Scene
+from train.host.live import Live
 from train.host.program import Run, Wanted
 from train.host.progress import busy
 
@@ -41,6 +43,35 @@ def show(run: Run, wanted: Wanted) -> Scene:
         [SCRIPT],
         [_episode(names, *pair) for pair in zip(played, shown, strict=True)],
         {"name": run.config.env.id, **constants},
+    )
+
+
+def live(run: Run, member: int) -> Live:
+    """An episode to be watched."""
+    made = environments.make(run.config.env)
+    player = make_agent(run.config, made, run.config.run.evaluation_greedy)
+    names = _actions(made)
+    is_drawn = drawing.can_draw(made.env)
+
+    def look(game: Recording) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
+        shown = _nothing(game)
+        if is_drawn:
+            state = jax.tree.map(lambda x: x[0], game.state)
+            picture = Image.fromarray(drawing.frame(made.env, made.params, state)).quantize(COLOURS)
+            colours = np.array(picture.getpalette(), np.uint8)
+            shown = {
+                "image": np.asarray(picture)[None],
+                "palette": colours[None],
+                "pixels": np.array([picture.size]),
+            }
+        return shown, episodes.bars(game, names)
+
+    return Live(
+        *(made.env, made.params, player, run.agents[member]),
+        look=look,
+        scripts=[SCRIPT],
+        constants=lambda state: {"name": run.config.env.id},
+        ending=lambda outcome: "the episode is over",
     )
 
 

@@ -17,6 +17,7 @@ from jaxrl.types import AgentState
 from train.host import pictures
 from train.host.episodes import Scene
 from train.host.errors import UsageError
+from train.host.live import Live
 from train.host.settings import Evaluation, PlayConfig, Training
 
 _ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -105,6 +106,9 @@ class Program(NamedTuple):
     episodes: Callable[[Run, Wanted], Scene | None] = lambda run, wanted: None
     """Episodes to be looked at step by step, and who draws them (see `train.report`); None where
     there is nothing to draw."""
+    live: Callable[[Run, int], Live] | None = None
+    """`(run, member) -> Live`: a policy to be watched and interfered with (see `train.play`); None
+    where nothing goes on step by step."""
 
     @property
     def address(self) -> str:

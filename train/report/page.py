@@ -9,14 +9,15 @@ from typing import Any
 from train.host.records import finite_or_null
 
 PARTS = Path(__file__).parent / "page"
-SHARED = ("elements", "arrays", "charts", "player")
+REPORT = PARTS / "report.js"
+SHARED = ("elements", "arrays", "charts", "bars", "player")
 """Scripts in the order in which they need each other; those of programs and the last one follow."""
 
 
-def html(title: str, content: dict[str, Any], scripts: Iterable[Path], last: str = "report") -> str:
+def html(title: str, content: dict[str, Any], scripts: Iterable[Path], last: Path = REPORT) -> str:
     """The whole page. `scripts` draw the episodes of `content`; `last` puts the page together."""
     names = [*(PARTS / f"{name}.js" for name in SHARED), *dict.fromkeys(scripts)]
-    code = "\n".join(path.read_text() for path in [*names, PARTS / f"{last}.js"])
+    code = "\n".join(path.read_text() for path in [*names, last])
     return Template((PARTS / "page.html").read_text()).substitute(
         title=escaped(title),
         style=(PARTS / "style.css").read_text(),

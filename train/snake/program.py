@@ -17,6 +17,7 @@ PROGRAM = Program(
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
     film=pictures.film,
     episodes=scene.show,
+    live=scene.live,
 )
 
 

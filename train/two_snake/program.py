@@ -91,6 +91,7 @@ PROGRAM = Program(
     evaluator=Evaluator(Options, evaluate),
     film=film,
     episodes=scene.show,
+    live=scene.live,
 )
 
 

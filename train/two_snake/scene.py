@@ -1,17 +1,24 @@
-"""Games of two snakes to be looked at step by step, in a report."""
+"""Games of two snakes to be looked at step by step, in a report and live."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
-from envs.snake import drawing
+from envs.snake import bitboard, drawing
 from envs.snake.feature_names import WAYS
 from envs.two_snake import frames
-from envs.two_snake.env import RIVAL
+from envs.two_snake.env import RIVAL, Params
 from envs.two_snake.feature_names import FEATURES
+from envs.two_snake.rules import OTHER, State
 from train.host import episodes, runs
-from train.host.episodes import Episode, Recording, Scene
+from train.host.episodes import Bars, Episode, Recording, Scene
+from train.host.live import Edit, Live
 from train.host.program import Run, Wanted
 from train.two_snake import tournament
 from train.two_snake.config import Config
@@ -19,6 +26,12 @@ from train.two_snake.tournament import Arena, Sides
 from train.two_snake.training import parameters
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("two_snake.js")
+ENDINGS = {
+    "won": "blue has won",
+    "lost": "red has won",
+    "draw": "a draw",
+    "time up": "time up, a draw",
+}
 OPPONENTS = ("greedy", "defensive", RIVAL)
 """Opponents whose games are shown, in turn."""
 
@@ -32,8 +45,29 @@ def show(run: Run, wanted: Wanted) -> Scene:
         for name, key in zip(OPPONENTS, jax.random.split(wanted.key, len(OPPONENTS)), strict=True)
     ]
     in_turn = list(chain.from_iterable(zip(*played, strict=True)))
-    board = {"rows": config.env.rows, "cols": config.env.cols}
-    return Scene(SCRIPTS, in_turn[: wanted.count], board)
+    return Scene(SCRIPTS, in_turn[: wanted.count], constants(config))
+
+
+def live(run: Run, member: int) -> Live:
+    """A game of the trained snake against itself, or against a person who steers the red one."""
+    config = runs.with_evaluation(run.config, evaluation_greedy=True)
+    learned = parameters(run.agents[member])
+    env, player = tournament.make_env(config), tournament.make_agent(config)
+    params = tournament.params_of(config, RIVAL, None)
+    return Live(
+        *(env, params, player, Sides(learned, learned)),
+        look=lambda game: looks(env, game, by_itself=True),
+        scripts=SCRIPTS,
+        constants=lambda state: constants(config),
+        ending=lambda outcome: ENDINGS[_ending(outcome)],
+        steer=lambda state, action, direction: steered(state, action, direction),
+        hand="steer the red snake",
+        edits={"food": Edit("move the food", lambda *given: with_food(env, *given))},
+    )
+
+
+def constants(config: Config) -> dict[str, int]:
+    return {"rows": config.env.rows, "cols": config.env.cols}
 
 
 def _against(
@@ -50,27 +84,56 @@ def _against(
 def episode(env: Arena, game: Recording, opponent: str) -> Episode:
     """One game, as the report shows it; blue is the trained snake."""
     by_itself = opponent == RIVAL
-    own = game._replace(action=game.action[:, 0], obs=game.obs["own"])
-    lines, bars = episodes.lines(own), episodes.bars(own, WAYS)
+    lines = episodes.lines(game)
     if by_itself:
-        explained = {name: game.explained[f"other_{name}"] for name in ("value", "probabilities")}
-        other = game._replace(action=game.action[:, 1], explained=explained)
-        lines = {"value": lines.pop("value"), "value, red": episodes.lines(other)["value"]} | lines
-        bars["probability, red"] = episodes.bars(other, WAYS)["probability"]
-    if env.observation == "features":
-        bars["what it sees"] = episodes.named(own, FEATURES)
+        other = episodes.lines(_other(game))["value"]
+        lines = {"value": lines.pop("value"), "value, red": other} | lines
+    shown, bars = looks(env, game, by_itself)
     food, theirs = (int(game.outcome[name]) for name in ("score", "opponent_score"))
+    ended = _ending(game.outcome) if game.terminated or game.truncated else "goes on"
     against = "itself" if by_itself else opponent
     return Episode(
-        title=f"{ending(game)} against {against}, {food} : {theirs} in {game.steps:,} steps",
-        frames=frames.of_game(env.board, game.state),
+        title=f"{ended} against {against}, {food} : {theirs} in {game.steps:,} steps",
+        frames=shown,
         lines=lines,
         bars=bars,
     )
 
 
-def ending(game: Recording) -> str:
+def looks(
+    env: Arena, game: Recording, by_itself: bool
+) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
+    """What is drawn of a game, and what the agent makes of it, from both sides if it plays both."""
+    own = game._replace(action=game.action[:, 0], obs=game.obs["own"])
+    bars = episodes.bars(own, WAYS)
+    if by_itself:
+        bars["probability, red"] = episodes.bars(_other(game), WAYS)["probability"]
+    if env.observation == "features":
+        bars["what it sees"] = episodes.named(own, FEATURES)
+    return frames.of_game(env.board, game.state), bars
+
+
+def _other(game: Recording) -> Recording:
+    """The game from the side of the red snake."""
+    explained = {name: game.explained[f"other_{name}"] for name in ("value", "probabilities")}
+    return game._replace(action=game.action[:, 1], explained=explained)
+
+
+def _ending(outcome: Mapping[str, Any]) -> str:
     """How a game ended for the trained snake."""
-    if game.terminated:
-        return next(name for name in ("won", "lost", "draw") if game.outcome[name])
-    return "time up" if game.truncated else "goes on"
+    return next((name for name in ("won", "lost", "draw") if outcome[name]), "time up")
+
+
+def steered(state: State, action: jax.Array, direction: int) -> jax.Array:
+    """The actions with the red snake going up, right, down or left; backwards is straight on."""
+    turn = (direction - int(state.snakes.heading[OTHER])) % 4
+    relative = {0: 0, 1: 2, 2: 0, 3: 1}[turn]  # forward, right, forward, left
+    return jnp.asarray(action).at[OTHER].set(relative)
+
+
+def with_food(env: Arena, state: State, params: Params, place: tuple[float, float]) -> State:
+    """The food in the cell of a place (x, y). Raises ValueError off the board, and on a snake."""
+    cell = frames.cell_at(env.board, place)
+    if bool(jnp.any(bitboard.contains(state.snakes.occupied, cell))):
+        raise ValueError("a snake lies there; choose an empty cell")
+    return replace(state, food=cell)

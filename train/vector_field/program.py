@@ -64,6 +64,7 @@ PROGRAM = Program(
     pictures=draw,
     tables=tables,
     episodes=scene.show,
+    live=scene.live,
 )
 
 

@@ -31,8 +31,8 @@ def write_experiments(
 ) -> list[Path]:
     """Writes `recordings/POLICY-FIELD-seedN.npz` for each experiment.
 
-    `samples` are `[S, P, F, T, ...]`. Each file holds what `load` reads, `y` `[T, n]` and `u` `[T, m]`, and beside it the true state `z`
-    `[T, 2]` and the learner's `belief` `[T, d]`.
+    `samples` are `[S, P, F, T, ...]`. Each file holds what `load` reads, `y` `[T, n]` and `u`
+    `[T, m]`, and beside it the true state `z` `[T, 2]` and the learner's `belief` `[T, d]`.
     """
     folder, paths = directory / "recordings", []
     folder.mkdir(exist_ok=True)

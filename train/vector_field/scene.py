@@ -1,19 +1,29 @@
-"""Experiments on vector fields to be looked at sample by sample, in a report.
+"""Experiments on vector fields to be looked at sample by sample, in a report and live.
 
 Axes: T samples, K snapshots, G points of the grid along each axis.
 """
 
+from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from envs.vector_field import VectorField
+from envs.vector_field.env import State
+from envs.vector_field.params import Params
 from train.host import snapshots
-from train.host.episodes import Episode, Scene
+from train.host.episodes import Bars, Episode, Recording, Scene
+from train.host.errors import UsageError
+from train.host.live import Edit, Live
 from train.host.program import Run, Wanted
 from train.host.snapshots import Kept
-from train.vector_field import pictures
-from train.vector_field.training import SAMPLES_PER_UPDATE, samples_of
+from train.vector_field import experiments, pictures
+from train.vector_field.config import make_env, make_learner, policies_of
+from train.vector_field.training import SAMPLES_PER_UPDATE, looked_at_one, samples_of
 
 SCRIPT = Path(__file__).with_name("vector_field.js")
 CHANNELS = 6
@@ -45,6 +55,65 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
         )
     ]
     return Scene([SCRIPT], episodes[: wanted.count], {"box": float(config.box)})
+
+
+def live(run: Run, member: int) -> Live:
+    """The experiment of the first policy on the first field, which goes on: its state can be
+    pushed, and its learner learns from every step."""
+    config = run.config
+    if config.data:
+        raise UsageError(f"{run.directory} learned from recorded data: nothing goes on there")
+    learner, env = make_learner(config), make_env(config)
+    group = next(g for g in experiments.groups(policies_of(config)) if config.policies[0] in g[0])
+    place = group.policies.index(config.policies[0])
+    agents = run.agents[member][group.policies[0]]
+    learned = jax.tree.map(lambda x: x[place, 0], agents)
+    params = learner.world(learned)
+    points = experiments.grid_points(config.box)
+    look = jax.jit(lambda agent: looked_at_one(learner, agent, points))
+    true = np.asarray(env.velocity(points, params))
+    constants = {
+        "box": float(config.box),
+        "true": true.reshape(-1, 2),
+        "points": true.shape[0],
+        "strongest": float(np.max(params.action_bound)),
+        "most_uncertain": float(np.max(look(learned)[1])),
+    }
+    return Live(
+        *(env, params, learner.make(policies_of(config)[config.policies[0]], params), learned),
+        look=lambda game: _now(look, game),
+        scripts=[SCRIPT],
+        constants=lambda state: constants,
+        measure=lambda game: _measured(look, true, game),
+        edits={"push": Edit("push the state to a place", partial(_pushed, env))},
+        learns=True,
+    )
+
+
+def _now(look: Any, game: Recording) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
+    """What is drawn of an experiment that goes on, and its newest observations."""
+    velocity, deviation = look(game.explained["agent"])
+    shown = {
+        "z": game.state.z,
+        "u": np.asarray(game.action, np.float32),
+        "velocity": np.asarray(velocity).reshape(1, -1),
+        "deviation": np.asarray(deviation).reshape(1, -1),
+    }
+    seen = np.asarray(game.obs, np.float32)[:, :CHANNELS]
+    labels = [f"channel {k + 1}" for k in range(seen.shape[1])]
+    return shown, {"observed": Bars(seen, labels)}
+
+
+def _measured(look: Any, true: np.ndarray, game: Recording) -> dict[str, float]:
+    """How good the learned field is, and how sure the learner."""
+    velocity, deviation = look(game.explained["agent"])
+    missed = np.sqrt(np.sum((velocity - true) ** 2) / np.sum(true**2))
+    return {"error of the field": float(missed), "mean deviation": float(np.mean(deviation))}
+
+
+def _pushed(env: VectorField, state: State, params: Params, place: tuple[float, float]) -> State:
+    key = jax.random.fold_in(jax.random.key(0), state.time)
+    return env.pushed(key, state, jnp.asarray(place), params)
 
 
 def _episode(

@@ -84,15 +84,18 @@ def make_training(config: Config) -> settings.Training:
 def looked_at(config: Config, learner: Learner, state: State) -> dict[str, jax.Array]:
     """The learned field on the grid, `velocity` `[P, F, G, G, 2]`, and the standard deviation of a
     component of it, `deviation` `[P, F, G, G]`; policies in their order."""
-    points = experiments.grid_points(config.box)
-
-    def of_one(agent: AgentState) -> tuple[jax.Array, jax.Array]:
-        variance = jax.vmap(jax.vmap(partial(learner.uncertainty, agent)))(points)
-        return learner.velocity(agent, points), jnp.sqrt(variance)
-
-    found = {name: jax.vmap(jax.vmap(of_one))(agent) for name, agent in state.agent.items()}
+    look = partial(looked_at_one, learner, points=experiments.grid_points(config.box))
+    found = {name: jax.vmap(jax.vmap(look))(agent) for name, agent in state.agent.items()}
     velocity, deviation = experiments.in_order(policies_of(config), found)
     return {"velocity": velocity, "deviation": deviation}
+
+
+def looked_at_one(
+    learner: Learner, agent: AgentState, points: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The field of one learner at `points` `[G, G, 2]`, and its standard deviation `[G, G]`."""
+    variance = jax.vmap(jax.vmap(partial(learner.uncertainty, agent)))(points)
+    return learner.velocity(agent, points), jnp.sqrt(variance)
 
 
 def samples(config: Config, state: State) -> dict[str, jax.Array]:

@@ -95,10 +95,11 @@ function drawInput(pen, frame, place) {
   pen.fill();
 }
 
-/** How uncertain the learned field is, from none (clear) to the first snapshot's largest. */
+/** How uncertain the learned field is, from none (clear) to the largest at first. */
 function drawDeviation(pen, frame, corner) {
-  const { deviation, points } = frame.constants, values = deviation.row(frame.at("look"));
-  const top = deviation.row(0).reduce((a, b) => Math.max(a, b), 1e-9), cell = FIELD.side / points;
+  const { deviation, points, most_uncertain } = frame.constants;
+  const values = frame.has("deviation") ? frame.row("deviation") : deviation.row(frame.at("look"));
+  const top = most_uncertain ?? deviation.row(0).reduce((a, b) => Math.max(a, b), 1e-9), cell = FIELD.side / points;
   pen.fillStyle = "#e69f00";
   for (let i = 0; i < points; i++) for (let j = 0; j < points; j++) {
     pen.globalAlpha = Math.min(0.75, 0.75 * (values[i * points + j] / top));
@@ -127,6 +128,12 @@ function panel(pen, corner, title, { box }, draw) {
 scenes.vector_field = {
   overlays: { streamlines: true, "state and belief": true, input: true, uncertainty: true },
   legend: { uncertainty: "the stronger the orange, the larger the standard deviation of the learned field", input: "an arrow at the state" },
+  /** A place in either panel, in latent units. */
+  at(frame, x, y) {
+    const { box } = frame.constants, right = FIELD.side + FIELD.gap, left = x >= right ? right : 0;
+    if (x - left > FIELD.side || y < FIELD.top) return null;
+    return [((x - left) / FIELD.side) * 2 * box - box, box - ((y - FIELD.top) / FIELD.side) * 2 * box];
+  },
   size: () => [2 * FIELD.side + FIELD.gap, FIELD.top + FIELD.side],
   draw(pen, frame, { overlays }) {
     const { true: exact, learned, box, points } = frame.constants;
@@ -140,7 +147,10 @@ scenes.vector_field = {
     const right = FIELD.side + FIELD.gap;
     panel(pen, right, "learned", frame.constants, (place) => {
       if (overlays.has("uncertainty")) drawDeviation(pen, frame, right);
-      if (overlays.has("streamlines")) drawFlow(pen, flowOf(learned, frame.at("look"), { points, box }, pace), place, frame.moment);
+      const flow = () => frame.has("velocity")
+        ? streamlines(fieldOf((i) => frame.row("velocity")[i], points, box), box, pace)
+        : flowOf(learned, frame.at("look"), { points, box }, pace);
+      if (overlays.has("streamlines")) drawFlow(pen, flow(), place, frame.moment);
       if (overlays.has("state and belief") && frame.has("belief")) drawTrail(pen, frame, "belief", place, colour("--run-3"));
     });
   },

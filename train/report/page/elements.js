@@ -45,3 +45,14 @@ function disc(pen, x, y, radius) {
   pen.arc(x, y, radius, 0, 2 * Math.PI);
   pen.fill();
 }
+
+/** Makes a canvas sharp and ready to draw `width` by `height` units; returns the pixels of a unit. */
+function fit(canvas, width, height) {
+  const wide = canvas.clientWidth || 300, density = window.devicePixelRatio || 1;
+  const pixels = [Math.round(wide * density), Math.round((wide * density * height) / width)];
+  if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) [canvas.width, canvas.height] = pixels;
+  const pen = canvas.getContext("2d");
+  pen.setTransform(pixels[0] / width, 0, 0, pixels[1] / height, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  return wide / width;
+}

@@ -3,11 +3,13 @@
 // A drawing of a program is an entry of `scenes`, added by its own script:
 //   overlays        {name: whether it is shown at first}, what may be drawn on top
 //   legend          {name: what its colours mean}, of overlays that need it
-//   size(constants) [width, height] of the drawing in its own units
+//   size(constants, frame) [width, height] of the drawing in its own units
+//   at(frame, x, y) the place in the environment's units where (x, y) of the drawing lies; optional
 //   caption(frame)  a line of text below it, if there is something to say
 //   draw(pen, frame, view)
 //     pen           a 2D context in these units
-//     frame         .moment, .last, .constants, .row(name, moment = now), .at(name, moment = now)
+//     frame         .moment, .last, .constants, .row(name, moment = now), .at(name, moment = now),
+//                   .has(name), .rows(name)
 //     view          .overlays (a Set of names), .unit (units of the drawing in one pixel)
 
 const scenes = {};
@@ -37,6 +39,7 @@ function frameOf(clip, moment) {
     last: clip.count - 1,
     constants: clip.constants,
     has: (name) => name in rows,
+    rows: (name) => rows[name],
     row: (name, at = moment) => rows[name].row(at),
     at: (name, at = moment) => rows[name].at(at),
   };
@@ -62,46 +65,25 @@ class Pane {
   /** Makes the rows of numbers anew, for another clip. */
   rebuild() {
     this.bars = Object.entries(this.clip.bars).map(([title, bars]) => {
-      const rows = bars.labels.map((label) => {
-        const fill = element("div", { class: "fill" }), value = element("span", { class: "value" });
-        return { fill, value, parts: [element("span", {}, label), element("div", { class: "track" }, fill), value] };
-      });
       const known = bars.values.values.filter((x) => !Number.isNaN(x));
       const least = Math.min(0, known.reduce((a, b) => Math.min(a, b), 0));
       const most = Math.max(known.reduce((a, b) => Math.max(a, b), -Infinity), least + 1e-9);
-      const limits = bars.limits ?? bars.labels.map(() => [least, most]);
-      const list = element("div", { class: "bars" }, ...rows.flatMap((row) => row.parts));
-      const root = element("details", { open: bars.labels.length <= 8 }, element("summary", {}, title), list);
-      return { bars, rows, limits, root };
+      return { bars, limits: bars.limits ?? bars.labels.map(() => [least, most]), rows: new BarRows(title, bars.labels) };
     });
-    this.details.replaceChildren(...this.bars.map((b) => b.root));
+    this.details.replaceChildren(...this.bars.map((b) => b.rows.root));
     this.root.classList.toggle("bare", !this.bars.length);
   }
 
   /** Draws a moment; episodes that are over stay at their last one. */
   show(time, overlays) {
     const clip = this.clip, moment = Math.min(time, clip.count - 1);
-    const [width, height] = clip.drawing.size(clip.constants);
-    const wide = this.canvas.clientWidth || 300, density = window.devicePixelRatio || 1;
-    const pixels = [Math.round(wide * density), Math.round((wide * density * height) / width)];
-    if (this.canvas.width !== pixels[0] || this.canvas.height !== pixels[1]) [this.canvas.width, this.canvas.height] = pixels;
-    const pen = this.canvas.getContext("2d");
-    pen.setTransform(pixels[0] / width, 0, 0, pixels[1] / height, 0, 0);
-    pen.clearRect(0, 0, width, height);
-    const frame = frameOf(clip, moment);
-    clip.drawing.draw(pen, frame, { overlays, unit: width / wide });
+    const frame = frameOf(clip, moment), [width, height] = clip.drawing.size(clip.constants, frame);
+    const scale = fit(this.canvas, width, height);
+    clip.drawing.draw(this.canvas.getContext("2d"), frame, { overlays, unit: 1 / scale });
     this.caption.textContent = clip.drawing.caption?.(frame) ?? "";
     this.canvas.setAttribute("aria-label", `${clip.title}, moment ${moment}`);
     for (const { bars, rows, limits } of this.bars) {
-      const values = bars.values.row(moment), chosen = bars.chosen ? bars.chosen.at(moment) : -1;
-      rows.forEach((row, i) => {
-        const [low, high] = limits[i], value = values[i], zero = Math.min(Math.max(0, low), high);
-        const share = (x) => (Number.isNaN(x) ? 0 : (100 * (Math.min(Math.max(x, low), high) - low)) / (high - low));
-        row.fill.style.marginLeft = `${Math.min(share(value), share(zero))}%`;
-        row.fill.style.width = `${Number.isNaN(value) ? 0 : Math.abs(share(value) - share(zero))}%`;
-        row.fill.classList.toggle("chosen", i === chosen);
-        row.value.textContent = short(Math.abs(value) < 1e-4 * (high - low) ? 0 : value);
-      });
+      rows.show(bars.values.row(moment), limits, bars.chosen ? bars.chosen.at(moment) : -1);
     }
   }
 }

@@ -1,0 +1,138 @@
+"""`python -m train.play [RUN]`: watch a policy live in a browser, interfere, and play yourself."""
+
+import asyncio
+import sys
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+
+from jaxrl.checks import CountOrZero, Range, Seed
+from train.host.command import command, parse_flags
+from train.host.config import check_options
+from train.host.errors import UsageError
+from train.host.live import Game, Live
+from train.host.program import Run
+from train.host.progress import busy
+from train.play import messages
+from train.policies import store
+from train.report import page
+
+NEEDED = "train.play needs the library websockets: pip install jaxrl[play]"
+FAVOURITE = "snake-10x10"
+"""Policy that plays unless another is named."""
+SCRIPT = Path(__file__).with_name("live.js")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Serves a page on which a policy plays, for a browser on this machine.
+
+    Play, pause and step; change the state; take over with the arrow keys. Without a RUN or policy
+    the released one of Snake plays. Stop with Ctrl-C.
+    """
+
+    run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
+    """Run directory."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
+    best: bool = False
+    """The policy that was best while training, kept in RUN/best, instead of the newest."""
+    member: CountOrZero = 0
+    """Which of the run's seeds, counted from 0."""
+    key: Seed = 0
+    """Root of the random numbers of the first game."""
+    port: Annotated[int, Range(least=0, most=65535)] = 0
+    """Port on 127.0.0.1; 0: any that is free."""
+    browser: bool = True
+    """Open the page in the default browser."""
+
+
+def main(arguments: list[str]) -> int:
+    def play() -> None:
+        options = parse_flags("python -m train.play", Options, arguments)
+        check_options(options)
+        table = set_up(options)
+        try:
+            asyncio.run(_serve(table, options))
+        except KeyboardInterrupt:
+            print("stopped")
+
+    return command(play)
+
+
+def set_up(options: Options) -> Any:
+    """The table of a run or policy, its programs compiled. Raises UsageError."""
+    try:
+        from train.play.server import Table
+    except ModuleNotFoundError as error:
+        if error.name != "websockets":
+            raise
+        raise UsageError(NEEDED) from error
+    run = opened(options)
+    live = live_of(run, options.member)
+    with busy(f"compiling {run.program.address}"):
+        warm_up(live)
+    return Table(page_of(run, live), lambda: Game(live, options.key))
+
+
+def opened(options: Options) -> Run:
+    """The run or policy asked for."""
+    if options.run is None and options.policy is None:
+        return store.as_run(FAVOURITE)
+    return store.opened(options.run, options.policy, options.best)
+
+
+def live_of(run: Run, member: int) -> Live:
+    """What goes on step by step. Raises UsageError where nothing does."""
+    if run.program.live is None:
+        raise UsageError(f"{run.program.address} has nothing to watch live: try train.report")
+    if member >= len(run.agents):
+        raise UsageError(f"--member {member}: the run has {len(run.agents)} seeds, from 0 on")
+    return run.program.live(run, member)
+
+
+def warm_up(live: Live) -> None:
+    """Compiles all that a step and an edit need, so that none of them is slow."""
+    game = Game(live, 0)
+    messages.told(game)
+    game.step()
+    messages.told(game)
+    for name, edit in live.edits.items():
+        middle = [1.0, 1.0] if edit.limits is None else sum(edit.limits) / 2
+        messages.answer(game, f'{{"do": "edit", "name": "{name}", "value": {middle}}}')
+
+
+def page_of(run: Run, live: Live) -> str:
+    """The page, with all that does not change."""
+    name = run.directory.name.removeprefix("policy-")
+    content = {
+        "name": name,
+        "program": run.program.address,
+        "drawing": live.scripts[-1].stem,
+        "hand": live.hand if live.steer else None,
+        "edits": [
+            {"name": key, "label": edit.label, "limits": edit.limits, "start": edit.start}
+            for key, edit in live.edits.items()
+        ],
+        "learns": live.learns,
+    }
+    return page.html(f"{name}, live", content, live.scripts, SCRIPT)
+
+
+async def _serve(table: Any, options: Options) -> None:
+    try:
+        server = await table.listen(options.port)
+    except OSError as error:
+        raise UsageError(f"--port {options.port} cannot be used: {error.strerror}") from error
+    Console().print(f"{table.url}  (Ctrl-C stops)", highlight=False, soft_wrap=True)
+    if options.browser:
+        webbrowser.open(table.url)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
