@@ -85,7 +85,7 @@ def _prospects(
     def of_one(state: State):
         regions = scene.flood_regions(board, rules_, state)
         inside = bitboard.contains(regions.reached, jnp.asarray(board.indices)[:, None])  # [C, 3]
-        bits = jnp.sum(inside * jnp.array([1, 2, 4], jnp.uint8), axis=1, dtype=jnp.uint8)
+        bits = jnp.sum(inside * jnp.array([[1, 2, 4]], jnp.uint8), axis=1, dtype=jnp.uint8)
         free = rules.free_cells(board, rules_, state)
         ahead = jnp.stack(rules.candidates(board, state))
         return bits, ahead, ~bitboard.contains(free, ahead)

@@ -332,3 +332,32 @@ def test_founders():
 def test_founders_that_do_not_fit(num_founders: int):
     with pytest.raises(ValueError, match=rf"num_founders is {num_founders}; expected 0 to 8"):
         rules.founders(jax.random.key(0), 8, num_founders, *SIZE)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_colony_without_some_of_its_cells(seed):
+    random = np.random.default_rng(seed)
+    count, capacity = 12, 16
+    parent = np.array([-1] + [int(random.integers(-1, i)) for i in range(1, count)])
+    x, y = random.uniform(0, 9, (2, count)).astype(np.float32)
+    pad = lambda values, blank: np.concatenate([values, np.full(capacity - count, blank)])
+    colony = rules.Colony(
+        jnp.asarray(pad(x, 0), jnp.float32),
+        jnp.asarray(pad(y, 0), jnp.float32),
+        jnp.asarray(pad(parent, -1), jnp.int32),
+        jnp.asarray(pad(np.arange(count), 0), jnp.int32),
+        jnp.int32(count),
+    )
+    removed = random.random(capacity) < 0.5
+    left = rules.without(colony, jnp.asarray(removed))
+    kept = [i for i in range(count) if not removed[i]]
+    assert int(left.num_nodes) == len(kept)
+    np.testing.assert_array_equal(left.x[: len(kept)], x[kept])
+    np.testing.assert_array_equal(left.birth[: len(kept)], kept)
+    for slot, node in enumerate(kept):
+        heir = parent[node]
+        while heir >= 0 and removed[heir]:
+            heir = parent[heir]
+        assert int(left.parent[slot]) == (kept.index(heir) if heir >= 0 else -1)
+    np.testing.assert_array_equal(left.parent[len(kept) :], -1)
+    np.testing.assert_array_equal(left.y[len(kept) :], 0)

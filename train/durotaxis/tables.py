@@ -82,10 +82,10 @@ def _delete_probability(episode: Episode) -> Columns:
 def deletion(episode: Episode) -> np.ndarray | None:
     """The policy's probability of deleting each node, float32 `[S + 1, M]`, NaN after the last
     step; None if it does not choose each by itself."""
-    chances = episode.explained.get("node_probabilities")  # [S, C, 2]
+    chances: Any = episode.explained.get("node_probabilities")  # [S, C, 2]
     if chances is None:
         return None
-    found = np.full(episode.alive.shape, np.nan, np.float32)
+    found: Any = np.full(episode.alive.shape, np.nan, np.float32)
     slots = min(found.shape[1], chances.shape[1])  # the last colony may be larger than any before
     found[:-1, :slots] = chances[:, :slots, 1]
     return found

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.types import Agent, AgentState, Environment, PyTree, Transition
+from jaxrl.types import Agent, AgentState, PyTree, Transition
 from train.host import episodes
 from train.host.episodes import Bars, Recording
 
@@ -31,7 +31,7 @@ class Edit(NamedTuple):
 class Live(NamedTuple):
     """A policy in its environment, as somebody looks at it."""
 
-    env: Environment
+    env: Any  # with `step_env`, `is_truncated` and `get_obs`, as gymnax's and ours have
     params: PyTree
     agent: Agent
     agent_state: AgentState

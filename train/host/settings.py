@@ -59,14 +59,14 @@ class Training:
     score: str = "return"
     """The measure to show: "return", "length" or a name in the environment's outcome; without
     episodes, a scalar that the agent measures."""
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """What the parts of measures that are lists are called, for legends: by measure, in order."""
     settled: str = ""
     """A number that the agent measures, above 0 once it has nothing more to learn; a run ends after
     the chunk in which all seeds have it above 0. Empty: it ends only with the budget."""
     games: Callable[[int], EpisodesOf] | None = None
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
     pure function. Without it `games.of_player` makes them, if that makes the evaluation."""
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What the parts of measures that are lists are called, for legends: by measure, in order."""
     snapshot: Callable[[Any], dict[str, jax.Array]] | None = None
     """`state -> arrays` of one seed: what a run looks like while it learns, kept from time to time
     (`train.host.snapshots`). A pure function."""

@@ -19,6 +19,7 @@ from train.host.live import Game, Refused
 
 LONGEST = 2_000
 """Characters of a message."""
+LONGEST_ERROR = 200
 FIELDS = {"step": {"direction"}, "new": {"seed"}, "edit": {"name", "value"}}
 """What may stand in a message beside `do`."""
 
@@ -28,7 +29,7 @@ def answer(game: Game, text: str | bytes) -> str:
     try:
         obey(game, parsed(text))
     except Refused as error:
-        return json.dumps({"error": str(error)})
+        return json.dumps({"error": str(error)[:LONGEST_ERROR]})
     return told(game)
 
 
@@ -45,7 +46,8 @@ def parsed(text: str | bytes) -> dict[str, Any]:
         message = json.loads(text)
     except (ValueError, RecursionError):
         raise Refused("expected JSON") from None
-    if not isinstance(message, dict) or message.get("do") not in FIELDS:
+    do = message.get("do") if isinstance(message, dict) else None
+    if not isinstance(do, str) or do not in FIELDS:
         raise Refused(f"expected an object whose `do` is one of {', '.join(FIELDS)}")
     if unknown := set(message) - {"do"} - FIELDS[message["do"]]:
         raise Refused(f"{message['do']} has no field {min(unknown)[:40]!r}")

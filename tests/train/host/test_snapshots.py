@@ -1,0 +1,96 @@
+"""What is kept of a run while it learns: when, what, and the same after a resume."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.train.host import descent
+from train.host import snapshots
+from train.host.errors import UsageError
+from train.host.run import run
+
+CHUNK = 2
+
+
+def due(most: int) -> list[int]:
+    return [k for k in range(most + 1) if snapshots.is_due(k, CHUNK)]
+
+
+def test_snapshots_become_rarer_but_never_depend_on_the_budget():
+    chunks = [k // CHUNK for k in due(4_000)]
+    assert chunks[:12] == list(range(12))
+    gaps = np.diff(chunks)
+    assert (np.diff(gaps) >= -1).all()
+    assert len(chunks) < 75
+    assert (np.array(chunks[1:]) <= 1.11 * np.array(chunks[:-1]) + 1).all()
+    assert due(100) == [k for k in due(4_000) if k <= 100]
+
+
+def training_of(config):
+    made = descent.make_training(config)
+
+    def look(state):
+        return {"place": state.agent.params, "updates": state.updates}
+
+    def newest(state):  # two rows for each update of a chunk, known from its number
+        rows = jnp.arange(2 * CHUNK) + 2 * (state.updates - CHUNK)
+        return {"row": rows[None]}
+
+    return made._replace(snapshot=look, samples=newest)
+
+
+def configured(directory: Path, **changes) -> descent.Config:
+    config = descent.Config()
+    per = descent.PER_UPDATE
+    budget = {"total_steps": 13 * per, "chunk_steps": CHUNK * per, "directory": str(directory)}
+    return replace(config, run=replace(config.run, **(budget | changes)))
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_a_run_keeps_what_it_is_asked_to(seeds, tmp_path):
+    config = configured(tmp_path / "run", num_seeds=seeds)
+    result = run(training_of(config), config, "descent")
+    kept = snapshots.snapshots(result.directory, result.updates, CHUNK)
+    assert kept is not None
+    assert kept.updates.tolist() == [0, 2, 4, 6, 8, 10, 12, 13]
+    assert kept.arrays["updates"].tolist() == [[k] * seeds for k in kept.updates]
+    last = np.asarray(result.state.agent.params).reshape(kept.arrays["place"][-1].shape)
+    np.testing.assert_allclose(kept.arrays["place"][-1], last, rtol=1e-3, atol=1e-3)
+    found = snapshots.samples(result.directory, result.updates, 2, axis=2)
+    assert found is not None
+    np.testing.assert_array_equal(found["row"], np.tile(np.arange(26), (seeds, 1, 1)))
+
+
+def test_a_resumed_run_keeps_the_same_and_ignores_an_earlier_end(tmp_path):
+    whole = configured(tmp_path / "whole", total_steps=20 * descent.PER_UPDATE)
+    run(training_of(whole), whole, "descent")
+    first = configured(tmp_path / "two")
+    run(training_of(first), first, "descent")
+    longer = replace(first, run=replace(whole.run, directory="", resume=str(tmp_path / "two")))
+    run(training_of(longer), longer, "descent")
+    for read in (
+        lambda name: snapshots.snapshots(tmp_path / name, 20, CHUNK),
+        lambda name: snapshots.samples(tmp_path / name, 20, 2, axis=2),
+    ):
+        one, other = read("whole"), read("two")
+        arrays: list[Any] = [x.arrays if isinstance(x, snapshots.Kept) else x for x in (one, other)]
+        assert arrays[0].keys() == arrays[1].keys()
+        for name in arrays[0]:
+            np.testing.assert_array_equal(arrays[0][name], arrays[1][name])
+
+
+def test_lost_samples_and_broken_files_are_named(tmp_path):
+    config = configured(tmp_path / "run")
+    result = run(training_of(config), config, "descent")
+    (result.directory / "samples" / "000000004.npz").unlink()
+    with pytest.raises(UsageError, match="lacks files"):
+        snapshots.samples(result.directory, 13, 2, axis=2)
+    (result.directory / "snapshots" / "000000004.npz").write_bytes(b"nothing of the kind")
+    with pytest.raises(UsageError, match="cannot be read"):
+        snapshots.snapshots(result.directory, 13, CHUNK)
+    assert snapshots.snapshots(tmp_path, 13, CHUNK) is None
+    assert snapshots.samples(tmp_path, 13, 2, axis=2) is None

@@ -1,0 +1,135 @@
+"""Live games in a real browser: keys steer, edits take effect, a person wins."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.train import untrained
+from tests.train.browser import PHONE, browser, complaints, overflows, press, show, until
+from train.host.live import Game
+from train.play import __main__ as play
+from train.play.server import Table
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Servers of a policy of each kind, in a thread of their own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    made = {}
+
+    def table_of(name: str, make) -> Table:
+        if name not in made:
+            run = make()
+            live = play.live_of(run, 0)
+            table = Table(play.page_of(run, live), lambda: Game(live, 0))
+            server = asyncio.run_coroutine_threadsafe(table.listen(), loop).result(60)
+            made[name] = table, server
+        return made[name][0]
+
+    yield table_of
+
+    async def close():
+        for _, server in made.values():
+            server.close()
+            await server.wait_closed()
+
+    asyncio.run_coroutine_threadsafe(close(), loop).result(60)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(10)
+    loop.close()
+
+
+KINDS = {
+    "snake": untrained.snake,
+    "two_snake": untrained.two_snakes,
+    "durotaxis": untrained.colony,
+    "gymnax": untrained.cart_pole,
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_policy_plays_without_complaints(driver, tables, name):
+    show(driver, tables(name, KINDS[name]).url, PHONE)
+    until(lambda: driver.execute_script("return game.moment > 3 || game.ending"))
+    driver.execute_script("game.pause()")
+    driver.execute_script(
+        "document.querySelectorAll('.overlays input[type=checkbox]').forEach(x => x.click())"
+    )
+    assert complaints(driver) == []
+    assert not overflows(driver)
+
+
+def paused(driver, url) -> None:
+    """A new game that waits for steps."""
+    show(driver, url)
+    driver.execute_script("game.pause()")
+    until(lambda: not driver.execute_script("return game.waiting"))
+    driver.execute_script("game.send({ do: 'new', seed: 1 })")
+    until(lambda: driver.execute_script("return game.moment === 0 && !game.waiting"))
+
+
+def number(driver, name: str) -> int:
+    return driver.execute_script("return game.frame().at(arguments[0])", name)
+
+
+def test_arrow_keys_steer_the_snake(driver, tables):
+    paused(driver, tables("snake", untrained.snake).url)
+    for count, (key, heading) in enumerate((("ArrowUp", 0), ("ArrowLeft", 3), ("ArrowDown", 2))):
+        press(driver, "body", key)
+        until(lambda count=count: driver.execute_script("return game.moment") == count + 1)
+        assert number(driver, "heading") == heading
+    assert complaints(driver) == []
+
+
+def test_a_click_moves_the_food(driver, tables):
+    paused(driver, tables("snake", untrained.snake).url)
+    click = """
+        const box = game.canvas.getBoundingClientRect(), at = arguments[0] * box.width;
+        game.canvas.dispatchEvent(new MouseEvent("click",
+            { clientX: box.left + at, clientY: box.top + at, bubbles: true }));
+    """
+    driver.execute_script(click, 0.02)
+    until(lambda: number(driver, "food") == 0)
+    assert driver.execute_script("return game.moment") == 0
+    head = number(driver, "head")  # where there is no room for food
+    driver.execute_script(
+        "game.send({ do: 'edit', name: 'food', value: [arguments[0] % 7 + 0.5,"
+        " Math.floor(arguments[0] / 7) + 0.5] })",
+        head,
+    )
+    until(lambda: "empty cell" in driver.execute_script("return game.status.textContent"))
+    assert number(driver, "food") == 0
+
+
+CHASE = Path(__file__).with_name("chase.js").read_text()
+KEYS = ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
+
+
+def test_a_person_wins_a_game_of_two_snakes(driver, tables):
+    """Against a snake that has learned nothing, by going straight for the food."""
+    paused(driver, tables("two_snake", untrained.two_snakes).url)
+    endings = []
+    for seed in range(5):
+        driver.execute_script("game.send({ do: 'new', seed: arguments[0] })", seed)
+        until(lambda: driver.execute_script("return game.moment === 0 && !game.waiting"))
+        for count in range(1, 300):
+            direction = driver.execute_script(CHASE)
+            if direction is None:
+                break
+            press(driver, "body", KEYS[direction])
+            until(lambda count=count: driver.execute_script("return game.moment") == count)
+        endings.append(driver.execute_script("return game.status.textContent"))
+        if endings[-1].startswith("red has won"):
+            break
+    assert endings[-1].startswith("red has won"), endings
+    assert complaints(driver) == []

@@ -1,0 +1,136 @@
+"""Reports in a real browser: no complaints, a player that does what it is told, right colours."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.train import untrained
+from tests.train.browser import (
+    DESKTOP,
+    PHONE,
+    browser,
+    colour_at,
+    complaints,
+    overflows,
+    press,
+    show,
+    until,
+)
+from train.host import episodes
+from train.report import __main__ as report
+from train.snake.training import make_player
+
+FEW = report.Options(episodes=3, steps=60, games=0)
+RUNS = {
+    "snake": untrained.snake,
+    "two_snake": untrained.two_snakes,
+    "durotaxis": untrained.colony,
+    "gymnax": untrained.cart_pole,
+}
+APPLE = (212, 48, 31)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory) -> dict[str, str]:
+    folder: Path = tmp_path_factory.mktemp("reports")
+    for name, make in RUNS.items():
+        (folder / f"{name}.html").write_text(report.made({name: make()}, FEW))
+    two = {"one": untrained.snake(), "two": untrained.snake()}
+    (folder / "two.html").write_text(report.made(two, FEW))
+    return {path.stem: path.as_uri() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("name", [*RUNS, "two"])
+def test_pages_show_without_complaints_and_fit(driver, pages, name, size):
+    show(driver, pages[name], size)
+    count = driver.execute_script("return player.count")
+    for moment in (0, count // 2, count - 1):
+        driver.execute_script("player.go(arguments[0])", moment)
+    driver.execute_script("document.querySelectorAll('.overlays input').forEach(x => x.click())")
+    driver.execute_script("player.go(1)")
+    assert complaints(driver) == []
+    assert not overflows(driver)
+
+
+def test_the_player_plays_steps_and_scrubs(driver, pages):
+    show(driver, pages["gymnax"])
+    moment = lambda: driver.execute_script("return player.time")
+    press(driver, ".player", "ArrowRight")
+    press(driver, ".player", "ArrowRight")
+    press(driver, ".player", "ArrowLeft")
+    assert moment() == 1
+    press(driver, ".player", " ")
+    until(lambda: moment() > 3)
+    press(driver, ".player", " ")
+    stopped = moment()
+    press(driver, ".player", "End")
+    assert moment() == driver.execute_script("return player.count - 1") > stopped
+    press(driver, ".player", "Home")
+    assert moment() == 0
+    slider = "const s = document.querySelector('input[type=range]'); s.value = 2;"
+    driver.execute_script(f"{slider} s.dispatchEvent(new Event('input'))")
+    assert moment() == 2
+    driver.execute_script("document.querySelector('.lines canvas').click()")
+
+
+def test_a_known_moment_has_the_right_colours(driver, pages):
+    run = untrained.snake()
+    env, params, player = make_player(run.config)
+    key = report.jax.random.split(report.jax.random.key(FEW.key))[1]
+    (game, *_) = episodes.record(env, params, player, run.agents[0], key, FEW.episodes, FEW.steps)
+    show(driver, pages["snake"])
+    board = env.board
+    place = lambda cell: ((cell % board.stride + 0.5) / 7, (cell // board.stride + 0.5) / 6)
+    for moment in (0, 1, game.steps - 1):
+        driver.execute_script("player.go(arguments[0])", moment)
+        assert colour_at(driver, *place(int(game.state.food[moment]))) == APPLE
+        red, _, blue = colour_at(driver, *place(int(game.state.head[moment])))
+        assert blue > red + 50  # the head is blue
+        taken = {int(game.state.head[moment]), int(game.state.food[moment])}
+        words = [int(np.asarray(w)[moment]) for w in game.state.occupied]
+        free = next(
+            c
+            for c in board.indices.tolist()
+            if c not in taken and not words[c // 32] >> (c % 32) & 1
+        )
+        assert min(colour_at(driver, *place(free))) > 200  # paper
+
+
+def test_numbers_beside_the_player_are_those_recorded(driver, pages):
+    run = untrained.cart_pole()
+    scene: Any = run.program.episodes(
+        run, report.Wanted(3, report.jax.random.split(report.jax.random.key(FEW.key))[1], 60)
+    )
+    show(driver, pages["gymnax"])
+    driver.execute_script("player.go(2)")
+    first = scene.episodes[0]
+    shown = driver.execute_script(
+        "return [...document.querySelectorAll('.bars .value')].map(x => Number(x.textContent))"
+    )
+    np.testing.assert_allclose(shown, first.bars["probability"].values[2], atol=1e-3)
+    name = "return player.lines.map(l => [l.name, l.value.textContent])"
+    told = dict(driver.execute_script(name))
+    for line in ("value", "return so far", "observation 0"):
+        assert float(told[line]) == pytest.approx(first.lines[line][2], rel=2e-3, abs=2e-3)
+
+
+def test_two_runs_play_in_step_from_the_same_start(driver, pages):
+    show(driver, pages["two"])
+    titles = driver.execute_script("return player.panes.map(p => p.clip.name)")
+    assert titles == ["one: 1. ", "two: 1. "]
+    driver.execute_script("player.go(1)")
+    heads = driver.execute_script(
+        "return player.panes.map(p => [0, 1].map(t => p.clip.frames.head.at(t)))"
+    )
+    assert heads[0] == heads[1]
+    driver.execute_script("player.beside(1)")
+    assert driver.execute_script("return player.panes.length") == 3

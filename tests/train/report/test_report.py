@@ -1,0 +1,78 @@
+"""The page: whole, of one file, and refused in one line where it cannot be made."""
+
+import json
+import re
+
+import pytest
+
+from tests.train import untrained
+from train.report import __main__ as report
+from train.report import page
+
+RUNS = {
+    "snake": untrained.snake,
+    "two_snake": untrained.two_snakes,
+    "durotaxis": untrained.colony,
+    "hybrid": lambda: untrained.colony("hybrid"),
+    "gymnax": untrained.cart_pole,
+}
+FEW = report.Options(episodes=3, steps=40, games=0)
+
+
+def data_of(html: str) -> dict:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_program_that_plays_shows_episodes(name):
+    html = report.made({"a run": RUNS[name]()}, FEW)
+    scene = data_of(html)["scenes"][0]
+    assert len(scene["episodes"]) == 3
+    for episode in scene["episodes"]:
+        assert 1 < episode["moments"] <= 41
+        for place in episode["frames"].values():
+            assert place["shape"][0] == episode["moments"]
+        for line in episode["lines"].values():
+            assert line["shape"] == [episode["moments"]]
+        for bars in episode["bars"].values():
+            assert bars["values"]["shape"] == [episode["moments"], len(bars["labels"])]
+    assert f"scenes.{scene['drawing']} =" in html
+
+
+def test_the_page_asks_nobody_for_anything():
+    html = report.made({"one": untrained.snake(), "two": untrained.snake()}, FEW)
+    addresses = set(re.findall(r"https?://[^\s\"'`)]+", html))
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"<(link|script|img)[^>]+(src|href)=\"(?!data:)", html)
+    assert html.count("scenes.snake = {") == 1  # though both runs need it
+
+
+def test_equal_keys_show_equal_games():
+    once, again = (data_of(report.made({"one": untrained.snake()}, FEW)) for _ in range(2))
+    assert once["arrays"] == again["arrays"]
+
+
+def test_data_cannot_end_their_element():
+    assert "</script>" not in page.as_json({"title": "</script><script>alert(1)</script>"})
+    assert "<b>" not in page.html("<b>", {}, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "got 0 runs"),
+        (["nowhere"], "nowhere is not a run directory"),
+        (["--policy", "nobody"], "nobody"),
+        (["--policy", "snake-10x10", "--out", "no/such/folder/x.html"], "lies in no folder"),
+        (["--policy", "snake-10x10", "--episodes", "21"], "episodes is 21"),
+        (["--policy", *["snake-10x10"] * 7], "got 7 runs"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_in_one_line(arguments, told, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert report.main(arguments) == 2
+    said = capfd.readouterr().err
+    assert told in " ".join(said.split())
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,50 @@
+"""Runs whose agents have learned nothing yet: enough to see how they are shown."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from train.durotaxis.program import PROGRAM as DUROTAXIS
+from train.gymnax.environments import Game
+from train.gymnax.program import PROGRAM as GYMNAX
+from train.host.program import Program, Run
+from train.snake.program import PROGRAM as SNAKE
+from train.two_snake.config import Game as Duel
+from train.two_snake.program import PROGRAM as TWO_SNAKE
+
+
+def untrained(program: Program, config: Any) -> Run:
+    """One agent as it begins."""
+    agent = jax.jit(program.training(config).init)(jax.random.key(0)).agent
+    return Run(Path(f"runs/{program.name}"), program, config, 0, [agent])
+
+
+@cache
+def snake() -> Run:
+    config = SNAKE.presets["ppo"]
+    small = replace(config, env=replace(config.env, rows=6, cols=7))
+    return untrained(SNAKE, replace(small, network=replace(config.network, hidden=(8,))))
+
+
+@cache
+def two_snakes() -> Run:
+    config = TWO_SNAKE.presets["greedy"]
+    small = replace(config, env=Duel(rows=6, cols=9), network=replace(config.network, hidden=(8,)))
+    return untrained(TWO_SNAKE, small)
+
+
+@cache
+def colony(preset: str = "linear") -> Run:
+    config = DUROTAXIS.presets[preset]
+    env = replace(config.env, width=60, height=40, max_steps_in_episode=30)
+    return untrained(
+        DUROTAXIS, replace(config, env=env, network=replace(config.network, width=8, layers=1))
+    )
+
+
+@cache
+def cart_pole() -> Run:
+    return untrained(GYMNAX, replace(GYMNAX.presets["ppo"], env=Game("CartPole-v1")))
