@@ -355,9 +355,9 @@ def test_a_colony_without_some_of_its_cells(seed):
     np.testing.assert_array_equal(left.x[: len(kept)], x[kept])
     np.testing.assert_array_equal(left.birth[: len(kept)], kept)
     for slot, node in enumerate(kept):
-        heir = parent[node]
+        heir = int(parent[node])
         while heir >= 0 and removed[heir]:
-            heir = parent[heir]
+            heir = int(parent[heir])
         assert int(left.parent[slot]) == (kept.index(heir) if heir >= 0 else -1)
     np.testing.assert_array_equal(left.parent[len(kept) :], -1)
     np.testing.assert_array_equal(left.y[len(kept) :], 0)

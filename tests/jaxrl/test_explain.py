@@ -1,5 +1,7 @@
 """What agents say of themselves agrees with what they do."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +20,7 @@ def actor_critic():
     return ActorCritic(MLP((8,)), 4)
 
 
-def started(agent, obs=OBS):
+def started(agent, obs: Any = OBS) -> Any:
     return agent.init(jax.random.key(1), obs)
 
 
@@ -68,7 +70,7 @@ def test_sac_tells_the_middle_of_its_policy_and_the_lower_critics_value():
     action, _, _ = agent.act(state, (), OBS, jax.random.key(0))
     np.testing.assert_allclose(told["mean"], action, rtol=1e-6)
     inside = (action - -2.0) / 5.0 * 2 - 1  # critics see actions in the unit box
-    both = critic.apply(state.learner.params.critic, OBS, inside)
+    both: Any = critic.apply(state.learner.params.critic, OBS, inside)
     np.testing.assert_allclose(told["value"], np.min(both), rtol=1e-4)
 
 
