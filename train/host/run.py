@@ -7,8 +7,12 @@ way. Python only starts chunks and reads what they report. Reading takes a few m
 chunk is read before the next one starts.
 """
 
+import os
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +38,9 @@ from train.host.session import Session
 from train.host.settings import Config, Evaluation, Training
 from train.host.signals import StopRequest
 from train.host.snapshots import make as make_keeper
+
+ON_CPU = {"JAX_PLATFORMS": "cpu"}
+"""A page needs no accelerator, and must not take memory of the one that trains."""
 
 
 class Result(NamedTuple):
@@ -70,7 +77,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         if distributed.is_first():
             records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
-        with StopRequest(display.say) as stop:
+        with StopRequest(display.say) as stop, live_page(settings, directory):
             programs = compile_within_memory(traced, config)
             best = make_best(training, settings, settings.members, directory, traced.like.agent)
             keeper = make_keeper(training, settings, directory, traced.like)
@@ -100,6 +107,20 @@ def completed(session: Session) -> Result:
         if not isinstance(error, RunError):
             error.add_note(f"--resume {directory} continues from the newest checkpoint")
         raise
+
+
+@contextmanager
+def live_page(settings: Config, directory: Path) -> Iterator[None]:
+    """Serves the page of `--live` in a process of its own, at a lower priority."""
+    if not (settings.live and distributed.is_first()):
+        yield
+        return
+    command = [sys.executable, "-m", "train.report", str(directory), "--live"]
+    with subprocess.Popen(command, start_new_session=True, env=os.environ | ON_CPU) as server:
+        try:
+            yield
+        finally:
+            server.terminate()
 
 
 def created(directory: str, name: str) -> str:

@@ -21,10 +21,7 @@ def load(directory: str | Path, best: bool = False) -> Run:
 
     With `best`, a run in `best/` of the directory, of the policies that were best while training.
     """
-    directory = Path(directory)
-    saved = records.read_config(directory)
-    program = find(saved["name"], directory)
-    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
+    directory, program, config, *_ = begun(directory)
     try:
         training = program.training(config)
         starts = config.run.members.starts
@@ -39,6 +36,15 @@ def load(directory: str | Path, best: bool = False) -> Run:
     of_seed = lambda s: {name: x[s] for name, x in kept.arrays.items()}
     chosen = [policy_files.with_parameters(x, of_seed(s)) for s, x in enumerate(agents)]
     return Run(directory / best_policies.BEST, program, config, max(kept.updates), chosen)
+
+
+def begun(directory: str | Path) -> Run:
+    """A run that may not have a checkpoint yet: its program and configuration, without agents."""
+    directory = Path(directory)
+    saved = records.read_config(directory)
+    program = find(saved["name"], directory)
+    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
+    return Run(directory, program, config, 0, [])
 
 
 def program_of(arguments: Sequence[str]) -> Program | None:

@@ -116,6 +116,8 @@ class Config:
     log: Literal["none", "tensorboard", "wandb"] = "none"
     """Write the numbers of the record also for TensorBoard, or for Weights & Biases (offline,
     unless WANDB_MODE says otherwise), into the run directory."""
+    live: Annotated[bool, tyro.conf.arg(prefix_name=False)] = False
+    """Serve a page with the curves so far on this machine, while the run learns."""
     directory: str = ""
     """Run directory to create; empty: runs/NAME-DATE-TIME."""
     devices: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="all|N")] = "1"
@@ -231,6 +233,7 @@ MAY_CHANGE = frozenset(
         "run.checkpoint_every",
         "run.on_nonfinite",
         "run.log",
+        "run.live",
         "run.evaluation_games",
         "run.evaluation_greedy",
         "run.devices",

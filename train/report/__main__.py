@@ -19,7 +19,7 @@ from train.host.program import Run, Wanted
 from train.host.progress import busy
 from train.host.records import write_whole
 from train.policies import store
-from train.report import contents, page
+from train.report import contents, live, page
 from train.report.arrays import Arrays
 
 MOST_RUNS = 6
@@ -46,6 +46,8 @@ class Options:
     """Steps of an episode that are shown, from its start."""
     games: CountOrZero = 200
     """Games of each run for histograms, where games are played; 0: none."""
+    live: bool = False
+    """Serve the page on this machine while a run grows instead, without episodes and games."""
     best: bool = False
     """The policies that were best while training, instead of the newest."""
     key: Seed = 3
@@ -56,6 +58,9 @@ def main(arguments: list[str]) -> int:
     def report() -> None:
         options = parse_flags("python -m train.report", Options, arguments)
         check_options(options)
+        if options.live:
+            follow(options)
+            return
         loaded = opened(options)
         if not options.out.absolute().parent.is_dir():
             raise UsageError(f"--out {options.out} lies in no folder; create that first")
@@ -64,6 +69,13 @@ def main(arguments: list[str]) -> int:
         Console().print(f"{options.out}  {size:.1f} MB", highlight=False)
 
     return command(report)
+
+
+def follow(options: Options) -> None:
+    """Serves the page of one run until somebody stops it."""
+    if len(options.runs) != 1 or options.policy:
+        raise UsageError("--live follows one run: give one run directory")
+    live.serve(live.Follower(options.runs[0]))
 
 
 def opened(options: Options) -> dict[str, Run]:
@@ -95,11 +107,11 @@ def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], 
             wanted = Wanted(options.episodes, episodes, options.steps)
             scenes.append(run.program.episodes(run, wanted) if options.episodes else None)
         found.append(contents.distributions(run, options.games, games, 0))
-    everything = loaded.items()
+    of_all = [(name, run, run.program.training(run.config)) for name, run in loaded.items()]
     return {
-        "runs": [contents.of_run(run, name) for name, run in everything],
-        "records": [contents.record(run) for _, run in everything],
-        "evaluations": [contents.scores(run) for _, run in everything],
+        "runs": [contents.of_run(run, name, training) for name, run, training in of_all],
+        "records": [contents.record(run, training.labels) for _, run, training in of_all],
+        "evaluations": [contents.scores(run) for run in loaded.values()],
         "distributions": found,
         "scenes": [None if scene is None else contents.scene(scene, arrays) for scene in scenes],
         "arrays": arrays.text(),

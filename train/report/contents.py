@@ -1,6 +1,6 @@
 """What a report says of a run: how to repeat it, its record, its scores, its episodes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,17 +13,18 @@ from train.host.games import Played
 from train.host.pictures import Row
 from train.host.program import Run
 from train.host.scores import read_evaluation
+from train.host.settings import Training
 from train.report.arrays import Arrays
 
 POINTS = 300
 """Points of a curve: rows of a longer record are averaged."""
 BINS = 24
 """Of a histogram."""
-WHERE = ("run.directory", "run.resume", "run.devices", "run.distributed", "run.log")
+WHERE = ("run.directory", "run.resume", "run.devices", "run.distributed", "run.log", "run.live")
 """Fields that say where and how a run is made, not what it learns."""
 
 
-def of_run(run: Run, name: str) -> dict[str, Any]:
+def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
     """Name, preset, settings and the command that repeats a run."""
     config, preset = plain(run.config), preset_of(run)
     default = plain(run.program.presets[preset])
@@ -33,7 +34,6 @@ def of_run(run: Run, name: str) -> dict[str, Any]:
         for field, value in flat(config).items()
         if field not in WHERE
     ]
-    training = run.program.training(run.config)
     return {
         "name": name,
         "program": run.program.address,
@@ -77,7 +77,7 @@ def _flag(name: str, value: Any) -> tuple[str, ...]:
     return (flag(name), str(value))
 
 
-def record(run: Run) -> dict[str, Any] | None:
+def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | None:
     """The curves of all numbers in the record; None without one.
 
     A number has one curve, lists of K numbers have K of them: of each member, their mean, and from
@@ -91,7 +91,6 @@ def record(run: Run) -> dict[str, Any] | None:
     names: dict[str, str] = {}
     for row in rows:
         names |= {name: group for group in ("finished", "agent") for name in row[group]}
-    labels = run.program.training(run.config).labels
     series = {
         name: {
             "group": group,

@@ -69,7 +69,7 @@ def test_the_command_repeats_the_configuration():
         agent=replace(run.config.agent, learning_rate=1e-3, standardise=False),
         run=replace(run.config.run, seed=4, total_steps=12_345),
     )
-    told = contents.of_run(run._replace(config=config), "mine")
+    told = contents.of_run(run._replace(config=config), "mine", SNAKE.training(config))
     words = shlex.split(told["command"])
     assert words[:3] == ["python", "-m", "train.snake"]
     again, preset = command.parse(SNAKE, words[3:])
@@ -91,7 +91,7 @@ def test_a_record_becomes_series(tmp_path):
         record.append(rows)
     run = untrained.snake()
     config = replace(run.config, run=replace(run.config.run, num_seeds=2))
-    found: Any = contents.record(run._replace(directory=tmp_path, config=config))
+    found: Any = contents.record(run._replace(directory=tmp_path, config=config), {})
     assert found["steps"] == [100, 200]
     assert found["evaluated"] == [[200, 7.0]]
     returns = found["series"]["return"]
@@ -102,4 +102,4 @@ def test_a_record_becomes_series(tmp_path):
 
 
 def test_a_run_without_a_record_has_none(tmp_path):
-    assert contents.record(untrained.snake()._replace(directory=tmp_path)) is None
+    assert contents.record(untrained.snake()._replace(directory=tmp_path), {}) is None

@@ -1,5 +1,6 @@
 // Puts a report together: episodes, curves, scores, settings.
 
+const EVERY = 5_000; // milliseconds between two looks at a run that still learns
 const REPORT = JSON.parse(document.getElementById("data").textContent);
 
 function section(title, ...content) {
@@ -88,25 +89,63 @@ function settings() {
   }), element("p", { class: "note" }, REPORT.made));
 }
 
-async function start() {
+/** The sections that change while a run learns. */
+function results() {
+  return [learning(), ...diagnostics(), evaluation()].filter((x) => x);
+}
+
+function subtitle() {
+  const parts = REPORT.runs.map((run) => {
+    const seeds = `${run.seeds.length} ${run.seeds.length === 1 ? "seed" : "seeds"}`;
+    const steps = REPORT.live ? `${REPORT.steps.toLocaleString("en")} of ${REPORT.budget.toLocaleString("en")}` : run.steps.toLocaleString("en");
+    return `${run.program} ${run.preset}, ${steps} ${run.unit}, ${seeds}`;
+  });
+  document.getElementById("subtitle").textContent = parts.join(" · ");
+}
+
+/** Asks for the record again and again; what is open or scrolled to stays so. */
+function follow(area) {
+  const look = async () => {
+    try {
+      const answer = await fetch("data");
+      Object.assign(REPORT, await answer.json());
+      const top = window.scrollY, open = [...area.querySelectorAll("details")].map((d) => d.open);
+      area.replaceChildren(...results());
+      area.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
+      window.scrollTo(0, top);
+      subtitle();
+    } catch {
+      document.getElementById("subtitle").textContent = "The run has ended, or the server was stopped: what is below is the last that was seen.";
+      return;
+    }
+    setTimeout(look, EVERY);
+  };
+  setTimeout(look, EVERY);
+}
+
+/** The player with all episodes, if there are any. */
+async function playerOf() {
+  if (!REPORT.arrays) return null;
   const buffer = await unpack(REPORT.arrays), several = REPORT.runs.length > 1;
   const clips = REPORT.scenes.flatMap((scene, i) => (scene ? scene.episodes.map((episode, k) =>
     clipOf(buffer, scene, episode, `${several ? `${REPORT.runs[i].name}: ` : ""}${k + 1}. `)) : []));
   const first = REPORT.scenes.map((scene, i) => REPORT.scenes.slice(0, i).reduce((n, s) => n + (s ? s.episodes.length : 0), 0))
     .filter((_, i) => REPORT.scenes[i]?.episodes.length);
-  const content = document.getElementById("content");
+  return clips.length ? new Player(clips, first.slice(0, 4)) : null;
+}
+
+async function start() {
+  const content = document.getElementById("content"), player = await playerOf(), area = element("div");
   content.replaceChildren();
-  if (clips.length) {
-    const player = new Player(clips, first.slice(0, 4));
+  if (player) {
     content.append(section("Episodes", player.root));
     player.draw();
     globalThis.player = player; // for people who try things in the console
   }
-  content.append(...[learning(), ...diagnostics(), evaluation(), settings()].filter((x) => x));
-  document.getElementById("subtitle").textContent = REPORT.runs.map((run) => {
-    const seeds = `${run.seeds.length} ${run.seeds.length === 1 ? "seed" : "seeds"}`;
-    return `${run.program} ${run.preset}, ${run.steps.toLocaleString("en")} ${run.unit}, ${seeds}`;
-  }).join(" · ");
+  area.append(...results());
+  content.append(area, settings());
+  subtitle();
+  if (REPORT.live) follow(area);
   document.body.dataset.ready = "yes";
 }
 

@@ -1,0 +1,106 @@
+"""A page that grows with its run: what it is told, who may see it, and that it ends."""
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from dataclasses import replace
+
+import pytest
+
+from tests.train.browser import browser, complaints, show, until
+from tests.train.host import descent
+from train.host.run import run
+from train.report import __main__ as report
+from train.report import live
+
+
+@pytest.fixture
+def follower(tmp_path):
+    config = replace(
+        descent.Config(), run=replace(descent.Config().run, directory=str(tmp_path / "x"))
+    )
+    run(descent.make_training(config), config, "tests.train.host.descent", "bowl")
+    return live.Follower(str(tmp_path / "x"))
+
+
+@pytest.fixture
+def server(follower):
+    made = live.Server(follower)
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join(10)
+    made.server_close()
+
+
+def ask(server, path: str, **headers: str) -> tuple[int, str]:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{server.server_port}{path}", headers=headers
+    )
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=20) as found:
+            return found.status, found.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_data_are_the_record_so_far(follower):
+    found = follower.data()
+    assert found["steps"] == found["budget"] == 40
+    assert found["records"][0]["steps"] == [10, 20, 30, 40]
+    assert len(found["records"][0]["series"]["place"]["curves"]) == descent.SIZE
+    (follower.run.directory / "metrics.jsonl").write_text("")
+    assert follower.data()["steps"] == 0
+
+
+def test_only_the_secret_address_answers(server):
+    base = f"/{server.token}/"
+    assert ask(server, base)[0] == 200
+    assert json.loads(ask(server, f"{base}data")[1])["steps"] == 40
+    for path in ("/", f"/{server.token}", f"/{server.token[1:]}/data", "/data"):
+        assert ask(server, path)[0] == 403
+    assert ask(server, f"{base}data", Host="evil.example")[0] == 403
+    assert ask(server, f"{base}etc/passwd")[0] == 404
+
+
+def test_the_page_grows_in_a_browser(server, tmp_path):
+    with browser(tmp_path) as driver:
+        show(driver, server.url)
+        driver.execute_script("document.querySelector('.chart').remove()")
+        charts = "return document.querySelectorAll('.chart').length"
+        few = driver.execute_script(charts)
+        until(lambda: driver.execute_script(charts) > few)  # at the next look
+        assert "40 of 40 gradient steps" in driver.execute_script("return document.body.innerText")
+        assert complaints(driver) == []
+
+
+def test_it_follows_one_run(capfd, tmp_path):
+    assert report.main(["--live"]) == 2
+    assert "give one run directory" in capfd.readouterr().err
+    assert report.main([str(tmp_path), "--live"]) == 2
+
+
+@pytest.mark.slow
+def test_a_training_serves_its_page_and_takes_it_along(tmp_path):
+    command = [sys.executable, "-m", "tests.train.tiny", "--live", "--run.directory"]
+    command += [str(tmp_path / "run"), "--run.total-steps", "2000000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as training:
+        assert training.stdout is not None
+        url = None
+        for line in training.stdout:
+            if found := re.search(r"live: http://127.0.0.1:\d+(/\S+)", line):
+                url = found[0].removeprefix("live: ")
+                break
+        assert url is not None
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        assert b"live" in opener.open(url, timeout=20).read()
+        training.terminate()
+        training.communicate()
+    with pytest.raises(urllib.error.URLError):
+        opener.open(url, timeout=5)

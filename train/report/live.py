@@ -1,0 +1,120 @@
+"""The page of a run that is still learning, on this machine alone: `--live`.
+
+The server listens on 127.0.0.1. Its address begins with a random token, and requests must name this
+server as their host, or a page elsewhere could reach it by a name of its own (DNS rebinding). It
+reads what the run has written and never the run itself, so it costs a run nothing but the processor
+time of a few milliseconds every few seconds.
+"""
+
+import hmac
+import os
+import secrets
+import time
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from train.host import metrics_file, runs
+from train.report import contents, page
+
+ADDRESS = "127.0.0.1"
+
+
+class Follower:
+    """A run that grows."""
+
+    def __init__(self, directory: str):
+        """Raises UsageError if there is no run."""
+        self.run = runs.begun(directory)
+        self.name = Path(directory).resolve().name
+        self.training = self.run.program.training(self.run.config)
+
+    def page(self) -> str:
+        """The page as it is now; it asks for `data` from then on."""
+        run = contents.of_run(self.run, self.name, self.training)
+        fixed = {"runs": [run], "distributions": [[]], "scenes": [None], "arrays": None}
+        said = {"live": True, "made": f"Live since {time.strftime('%Y-%m-%d %H:%M')}."}
+        return page.html(f"{self.name}, live", fixed | said | self.data(), [])
+
+    def data(self) -> dict[str, Any]:
+        """What changes: the record so far, and the scores at the end."""
+        path = self.run.directory / metrics_file.NAME
+        rows = path.is_file() and path.stat().st_size > 0
+        found = contents.record(self.run, self.training.labels) if rows else None
+        budget = self.run.config.run.total_updates(self.training.steps_per_update)
+        return {
+            "records": [found],
+            "evaluations": [contents.scores(self.run)],
+            "steps": found["steps"][-1] if found and found["steps"] else 0,
+            "budget": budget * self.training.steps_per_update,
+        }
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one follower."""
+
+    daemon_threads = True
+
+    def __init__(self, follower: Follower, port: int = 0):
+        super().__init__((ADDRESS, port), _Handler)
+        self.follower = follower
+        self.token = secrets.token_urlsafe(16)
+        self.parent = os.getppid()
+
+    def service_actions(self) -> None:
+        """Ends once whoever started this process is gone, such as a training that was killed."""
+        if os.getppid() != self.parent:
+            raise KeyboardInterrupt
+
+    @property
+    def url(self) -> str:
+        return f"http://{ADDRESS}:{self.server_port}/{self.token}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    server_version = sys_version = ""
+
+    def do_GET(self) -> None:
+        base = f"/{self.server.token}/"
+        hosts = [f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")]
+        is_ours = self.headers.get_all("Host", []) in [[host] for host in hosts]
+        if not (is_ours and hmac.compare_digest(self.path[: len(base)].encode(), base.encode())):
+            self._answer(HTTPStatus.FORBIDDEN, "wrong address: use the one printed\n", "text/plain")
+        elif self.path == base:
+            self._answer(HTTPStatus.OK, self.server.follower.page(), "text/html")
+        elif self.path == f"{base}data":
+            data = page.as_json(self.server.follower.data())
+            self._answer(HTTPStatus.OK, data, "application/json")
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, "there is nothing here\n", "text/plain")
+
+    def _answer(self, status: HTTPStatus, text: str, kind: str) -> None:
+        content = text.encode()
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", f"{kind}; charset=utf-8"),
+            ("Content-Length", str(len(content))),
+            ("Cache-Control", "no-store"),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Frame-Options", "DENY"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: whoever asked has the answer."""
+
+
+def serve(follower: Follower) -> None:
+    """Serves until it is interrupted; prints the address."""
+    with Server(follower) as server:
+        Console().print(f"live: {server.url}", highlight=False, soft_wrap=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return
