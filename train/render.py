@@ -4,14 +4,16 @@
 """
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import jax
 import tyro
 
 from jaxrl.checks import Seed
+from train.host import diagnostics, films
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
@@ -36,6 +38,8 @@ class Options:
     """The policy that was best while training instead, as a film in RUN/best."""
     key: Seed = 2
     """Root of the random numbers."""
+    format: Literal["gif", "webp"] = "gif"
+    """Of films: webp is as sharp and a half to a quarter of the size, but fewer viewers show it."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Folder for the film of a policy; None: runs/policy-NAME."""
 
@@ -53,14 +57,28 @@ def main(arguments: list[str]) -> int:
                     f"policies of {run.program.address} cannot be filmed: use train.evaluate"
                 )
             directory.mkdir(parents=True, exist_ok=True)
-            print(*run.program.film(run, options.games, key, directory), sep="\n")
+            finish(run.program.film(run, options.games, key, directory), options.format)
             return
         if options.out:
             raise UsageError("--out is for policies: a run has its own directory, so leave it out")
-        for path in run.program.pictures(run, options.games, key, None):
+        finish(run.program.pictures(run, options.games, key, None), options.format)
+        training = run.program.training(run.config)
+        about = run.program.address, training.unit, training.labels
+        if path := diagnostics.draw(run.directory, run.seeds, *about):
             print(path)
 
     return command(render)
+
+
+def finish(made: Iterable[Any], form: str) -> None:
+    """Prints what was made; films get a strip for print, and another format where it is wanted."""
+    for x in made:
+        if not (isinstance(x, Path) and x.suffix == ".gif"):
+            print(x)
+            continue
+        if not x.with_suffix(".png").is_file():  # or it has a strip of its own
+            print(films.strip(x))
+        print(films.as_webp(x) if form == "webp" else x)
 
 
 if __name__ == "__main__":

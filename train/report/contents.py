@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from train.host import metrics_file, pictures, records, runs
+from train.host import metrics_file, pictures, records, runs, series
 from train.host.config import differences, flag, flat, plain
 from train.host.episodes import Scene
 from train.host.games import Played
@@ -87,11 +87,9 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
     if not (run.directory / metrics_file.NAME).is_file():
         return None
     rows = metrics_file.read_metrics(run.directory)
-    by_member = [[row for row in rows if row["seed"] == seed] for seed in run.seeds]
-    names: dict[str, str] = {}
-    for row in rows:
-        names |= {name: group for group in ("finished", "agent") for name in row[group]}
-    series = {
+    by_member = series.by_member(rows, run.seeds)
+    names = series.names(rows)
+    found = {
         name: {
             "group": group,
             "curves": curves(by_member, group, name),
@@ -101,30 +99,20 @@ def record(run: Run, labels: Mapping[str, Sequence[str]]) -> dict[str, Any] | No
     }
     return {
         "steps": [round(x) for x in thinned([row["steps"] for row in by_member[0]])],
-        "series": series,
+        "series": found,
         "evaluated": evaluated(rows),
     }
 
 
 def curves(by_member: list[list[Row]], group: str, name: str) -> list[dict[str, Any]]:
     """Those of one number in the rows of S members, a curve for each of its parts."""
-    found = [[flat_list(row[group].get(name)) for row in rows] for rows in by_member]
-    size = max((len(x) for rows in found for x in rows), default=0)
     drawn = []
-    for k in range(size):
-        part = lambda x, k=k: x[k] if x else None
-        points = np.stack([thinned([part(x) for x in rows]) for rows in found])  # [S, points]
+    for part in series.parts(by_member, group, name):
+        points = np.stack([thinned(values) for values in part])  # [S, points]
         margin = pictures.interval(points)
         drawn.append({"members": plain_numbers(points), "mean": plain_numbers(mean(points))})
         drawn[-1]["margin"] = plain_numbers(margin)
     return drawn
-
-
-def flat_list(value: Any) -> list[float | None]:
-    """The numbers of a number or of nested lists, in order; empty for none."""
-    if isinstance(value, list):
-        return [number for x in value for number in flat_list(x) or [None]]
-    return [] if value is None else [value]
 
 
 def evaluated(rows: list[Row]) -> list[list[float]]:
@@ -136,9 +124,9 @@ def evaluated(rows: list[Row]) -> list[list[float]]:
     return [[steps, float(np.mean(found))] for steps, found in sorted(scored.items())]
 
 
-def thinned(values: Sequence[float | None]) -> np.ndarray:
+def thinned(values: Sequence[float] | np.ndarray) -> np.ndarray:
     """At most `POINTS` of them, means of neighbours; NaN where nothing is known."""
-    array = np.array([np.nan if x is None else x for x in values], np.float64)
+    array = np.asarray(values, np.float64)
     if len(array) <= POINTS:
         return array
     return np.array([mean(piece) for piece in np.array_split(array, POINTS)])

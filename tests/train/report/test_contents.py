@@ -27,12 +27,12 @@ def test_curves_are_those_of_each_part_of_nested_numbers():
 
 
 def test_long_records_are_thinned_to_means_of_neighbours():
-    values = [float(x) if x % 7 else None for x in range(1000)]
+    values = [float(x) if x % 7 else np.nan for x in range(1000)]
     found = contents.thinned(values)
     assert len(found) == contents.POINTS
-    pieces = np.array_split(np.array([np.nan if x is None else x for x in values]), len(found))
+    pieces = np.array_split(np.array(values), len(found))
     np.testing.assert_allclose(found, [np.nanmean(piece) for piece in pieces])
-    assert contents.thinned([1.0, None]).tolist()[0] == 1.0
+    assert contents.thinned([1.0, np.nan]).tolist()[0] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,78 @@
+"""Films in another format and on paper, and all that a run recorded."""
+
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+
+from envs import gif
+from tests.train.images import assert_drawn
+from train.host import diagnostics, films, metrics_file
+
+COLOURS = np.array([[0, 0, 0], [250, 10, 20], [20, 200, 30], [255, 255, 255]], np.uint8)
+
+
+def film(path, count: int):
+    """A film in which one pixel more is red in each frame."""
+    frames = []
+    for i in range(count):
+        pixels = np.full((6, 9), 3, np.uint8)
+        pixels.flat[: i + 1] = 1
+        frames.append((pixels, 0.1 if i < count - 1 else 2.0))
+    gif.write(path, iter(frames), COLOURS)
+    return path
+
+
+def shown(path) -> list[tuple[np.ndarray, int]]:
+    with Image.open(path) as opened:
+        return [
+            (np.asarray(frame.convert("RGB")), frame.info["duration"])
+            for frame in ImageSequence.Iterator(opened)
+        ]
+
+
+def test_webp_shows_the_same_frames_for_as_long(tmp_path):
+    path = film(tmp_path / "x.gif", 7)
+    expected = shown(path)
+    found = shown(films.as_webp(path))
+    assert not path.exists()
+    assert [x.name for x in tmp_path.iterdir()] == ["x.webp"]
+    assert len(found) == len(expected) == 7
+    for (a, time), (b, other) in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert time == other
+
+
+@pytest.mark.parametrize(("count", "across", "down"), [(20, 3, 2), (2, 2, 1), (1, 1, 1)])
+def test_a_strip_has_the_first_and_the_last_frame(count, across, down, tmp_path):
+    path = film(tmp_path / "x.gif", count)
+    frames = [pixels for pixels, _ in shown(path)]
+    with Image.open(films.strip(path)) as opened:
+        assert opened.info["dpi"][0] == pytest.approx(300, abs=0.1)
+        strip = np.asarray(opened)
+    small = across * (9 + films.GAP) - films.GAP, down * (6 + films.GAP) - films.GAP
+    scale = strip.shape[1] // small[0]
+    assert strip.shape[:2] == (small[1] * scale, small[0] * scale)
+    strip = strip[::scale, ::scale]
+    np.testing.assert_array_equal(strip[:6, :9], frames[0])
+    if count > 1:
+        np.testing.assert_array_equal(strip[-6:, -9:], frames[-1])
+
+
+def test_every_measure_has_a_panel(tmp_path):
+    rows = [
+        {
+            "seed": seed,
+            "steps": 10 * t,
+            "finished": {"return": float(t)},
+            "agent": {"loss": [[seed, t], [None, 2.0]], "nothing": None},
+        }
+        for t in (1, 2, 3)
+        for seed in range(3)
+    ]
+    with metrics_file.opened(tmp_path) as record:
+        record.append(rows)
+    path = diagnostics.draw(tmp_path, [0, 1, 2], "A run", "steps", {"loss": ["a", "b", "c", "d"]})
+    assert path is not None
+    assert_drawn(path)
+    (tmp_path / "metrics.jsonl").write_text("")
+    assert diagnostics.draw(tmp_path, [0], "A run", "steps", {}) is None
