@@ -10,7 +10,7 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SHOWN = {
-    "00_quickstart": {"image/png", "image/gif"},
+    "00_quickstart": {"image/png", "image/gif", "text/html"},
     "01_snake": {"image/png", "image/gif"},
     "02_durotaxis": {"image/png", "image/gif"},
 }

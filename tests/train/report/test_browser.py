@@ -20,6 +20,7 @@ from tests.train.browser import (
 )
 from train.host import episodes
 from train.report import __main__ as report
+from train.report import inline
 from train.snake.training import make_player
 
 FEW = report.Options(episodes=3, steps=60, games=0)
@@ -121,6 +122,17 @@ def test_numbers_beside_the_player_are_those_recorded(driver, pages):
     told = dict(driver.execute_script(name))
     for line in ("value", "return so far", "observation 0"):
         assert float(told[line]) == pytest.approx(first.lines[line][2], rel=2e-3, abs=2e-3)
+
+
+def test_a_notebook_shows_the_page_in_a_frame(driver, tmp_path):
+    shown = inline.show(policies=("snake-10x10",), episodes=1, steps=20, games=0)
+    page = tmp_path / "notebook.html"
+    page.write_text(f"<body data-ready=yes>{shown._repr_html_()}</body>")
+    show(driver, page.as_uri())
+    inside = "document.querySelector('iframe').contentDocument.body"
+    until(lambda: driver.execute_script(f"return {inside}.dataset.ready === 'yes'"))
+    assert driver.execute_script(f"return {inside}.querySelectorAll('canvas').length") > 0
+    assert complaints(driver) == []
 
 
 def test_two_runs_play_in_step_from_the_same_start(driver, pages):
