@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -16,11 +17,14 @@ from rich.table import Table
 from jaxrl.dynamics import rbf
 from jaxrl.loop import Metrics
 from tests.train.images import assert_drawn, saved, size_alone, words_fit
-from train.host import compiled, metrics_file, scores, settings
+from train.host import compiled, metrics_file, scores, settings, snapshots
+from train.host.live import Game
+from train.host.program import Run, Wanted
 from train.host.settings import Evaluation
-from train.vector_field import curves, experiments, film, maps, pictures
-from train.vector_field.config import PRESETS, Config
-from train.vector_field.training import State, make_training
+from train.vector_field import curves, experiments, film, maps, pictures, recordings, scene
+from train.vector_field.config import PRESETS, Config, make_env, make_learner
+from train.vector_field.program import PROGRAM
+from train.vector_field.training import State, looked_at, make_training, samples
 
 SEEN = PRESETS["seen"]
 SMALL = replace(
@@ -285,3 +289,87 @@ def test_intervals_of_forecasts_are_those_of_their_fall(tmp_path, monkeypatch):
         half = 0.1 * np.arange(4) * 4.3027 * np.sqrt(7 / 3)
         np.testing.assert_allclose(margins[0], half, rtol=0.01)
     assert len(drawn) == 2  # stimulated and left alone
+
+
+def joined(finished: Finished) -> dict[str, np.ndarray]:
+    """The samples of both chunks, `[S, P, F, T, ...]`."""
+    kept = [jax.vmap(partial(samples, SMALL))(state) for state in finished.states[1:]]
+    return {name: np.concatenate([x[name] for x in kept], axis=3) for name in kept[0]}
+
+
+def test_recordings_are_what_the_experiments_went_through(finished):
+    found, last = joined(finished), finished.states[-1]
+    assert found["u"].shape == (2, 2, 1, 100, 2)
+    trail = pictures.traces_of(SMALL, last).trails[..., -100:, :]
+    np.testing.assert_array_equal(found["z"][..., 1:, :], trail[..., :-1, :])
+    np.testing.assert_array_equal(found["y"], found["z"])  # the state itself is seen
+    np.testing.assert_array_equal(found["belief"], found["z"])
+    env = make_env(SMALL)
+    for s in range(2):
+        for p in range(2):
+            agent = jax.tree.map(lambda x, s=s, p=p: x[s, p, 0], last.agent["random"])
+            z, u = found["z"][s, p, 0], found["u"][s, p, 0]
+            drift = env.velocity(jnp.asarray(z[:-1]), agent.known.numbers) + u[:-1]
+            noise = z[1:] - z[:-1] - 0.1 * np.asarray(drift)
+            assert 0.7 < noise.std() / np.sqrt(SMALL.env.process_noise * 0.1) < 1.3
+
+
+def test_a_recording_can_be_learned_from(finished, tmp_path):
+    found = joined(finished)
+    paths = recordings.write_experiments(tmp_path, found, [0, 1], SMALL.policies, ("limit_cycle",))
+    assert len(paths) == 4
+    assert paths[1].name == "bang50-limit_cycle-seed0.npz"
+    data = recordings.load(str(paths[1]))
+    np.testing.assert_array_equal(data.y[0], found["y"][0, 1, 0])
+    np.testing.assert_array_equal(data.u[0], found["u"][0, 1, 0])
+    with np.load(paths[1]) as arrays:
+        assert set(arrays) == {"y", "u", "z", "belief"}
+
+
+def test_snapshots_show_the_learned_fields(finished):
+    look = partial(looked_at, SMALL, make_learner(SMALL))
+    found = jax.jit(jax.vmap(look))(finished.states[-1])
+    agents = scores.agents_of(finished.states[-1].agent, 2)
+    learned, _, deviation = pictures.learned_fields(SMALL, agents)
+    np.testing.assert_allclose(found["velocity"], learned, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found["deviation"][0], deviation, rtol=1e-4, atol=1e-6)
+
+
+def test_the_report_shows_each_experiment(finished, tmp_path):
+    kept = {"velocity": [], "deviation": []}
+    for state in finished.states:
+        found = jax.vmap(partial(looked_at, SMALL, make_learner(SMALL)))(state)
+        for name, rows in kept.items():
+            rows.append(np.asarray(found[name]))
+    looks = snapshots.Kept(np.array([0, 1, 2]), {name: np.stack(x) for name, x in kept.items()})
+    run = Run(tmp_path, PROGRAM, SMALL, 2, scores.agents_of(finished.states[-1].agent, 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshots, "snapshots", lambda *_: looks)
+        patch.setattr(scene, "samples_of", lambda run: joined(finished))
+        shown = scene.show(run, Wanted(5, jax.random.key(0), 70, 1))
+    assert shown is not None
+    assert len(shown.episodes) == 2
+    first = shown.episodes[0]
+    assert first.title.startswith("random on limit cycle, error ")
+    np.testing.assert_array_equal(first.frames["z"], joined(finished)["z"][1, 0, 0, :70])
+    np.testing.assert_array_equal(first.frames["look"], [0] * 50 + [1] * 20)
+    assert first.lines["error of the field"][0] > first.lines["error of the field"][-1]
+    assert scene.show(run._replace(directory=tmp_path), Wanted(1, jax.random.key(0), 5)) is None
+
+
+def test_a_live_experiment_learns_and_can_be_pushed(finished, tmp_path):
+    run = Run(tmp_path, PROGRAM, SMALL, 2, scores.agents_of(finished.states[-1].agent, 2))
+    live = scene.live(run, 0)
+    game = Game(live, 0)
+    before = game.now.agent_state.posterior.information
+    for _ in range(3):
+        game.step()
+    assert game.now.agent_state.posterior.information > before
+    game.edit("push", [0.5, -1.0])
+    np.testing.assert_allclose(game.now.state.z, [0.5, -1.0])
+    np.testing.assert_allclose(game.now.obs, [0.5, -1.0])
+    shown = game.shown()
+    assert set(shown["lines"]) == {"error of the field", "mean deviation"}
+    assert shown["frames"]["velocity"].shape == (1, 25 * 25 * 2)
+    game.edit("push", [1e5, 0.0])  # into the wall
+    assert abs(float(game.now.state.z[0])) <= float(live.params.reach)
