@@ -100,14 +100,15 @@ def made(loaded: dict[str, Run], options: Options) -> str:
 def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], list[Path]]:
     """What the page shows, and the scripts that draw it."""
     arrays, scenes, found = Arrays(), [], []
-    for name, run in loaded.items():
+    of_all = [(name, run, run.program.training(run.config)) for name, run in loaded.items()]
+    for name, run, training in of_all:
         # separate, so that the episodes do not depend on how many games there are
         games, episodes = jax.random.split(jax.random.key(options.key))
         with busy(f"playing episodes of {name}"):
             wanted = Wanted(options.episodes, episodes, options.steps)
             scenes.append(run.program.episodes(run, wanted) if options.episodes else None)
-        found.append(contents.distributions(run, options.games, games, 0))
-    of_all = [(name, run, run.program.training(run.config)) for name, run in loaded.items()]
+        with busy(f"playing games of {name}"):
+            found.append(contents.distributions(training, run.agents[0], options.games, games))
     return {
         "runs": [contents.of_run(run, name, training) for name, run, training in of_all],
         "records": [contents.record(run, training.labels) for _, run, training in of_all],

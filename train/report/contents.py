@@ -6,10 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from train.host import metrics_file, pictures, records, runs, series
+from jaxrl.types import AgentState
+from train.host import metrics_file, pictures, records, series
 from train.host.config import differences, flag, flat, plain
 from train.host.episodes import Scene
-from train.host.games import Played
 from train.host.pictures import Row
 from train.host.program import Run
 from train.host.scores import read_evaluation
@@ -151,16 +151,13 @@ def scores(run: Run) -> dict[str, Any] | None:
     return read_evaluation(run.directory)
 
 
-def distributions(run: Run, games: int, key: jax.Array, member: int) -> list[dict[str, Any]]:
-    """How often what happened in `games` games of one member; empty where none are played."""
-    if not (run.plays_games and games):
+def distributions(
+    training: Training, agent: AgentState, games: int, key: jax.Array
+) -> list[dict[str, Any]]:
+    """How often what happened in `games` games of an agent; empty where none are played."""
+    if training.games is None or not games:
         return []
-    config = runs.with_evaluation(run.config, evaluation_games=games, evaluation_greedy=True)
-    alone = run.agents[member : member + 1], run.seeds[member : member + 1], [key]
-    detail = run.program.training(config).evaluate(*alone).detail
-    if not isinstance(detail, Played):
-        return []
-    played = detail.episodes[0]
+    played = jax.device_get(jax.jit(training.games(games))(agent, key))
     whole = np.ravel(played.complete)
     measures = {"return": played.return_, "length": played.length, **played.outcome}
     measures["time up"] = played.truncated & ~played.terminated

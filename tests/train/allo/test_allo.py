@@ -14,12 +14,13 @@ from jaxrl import checkpoint
 from jaxrl.agents import allo as learner
 from tests.train.host import crashes
 from train import evaluate, render
-from train.allo import scores
+from train.allo import scene, scores
 from train.allo.config import PRESETS, Config, learning_config, make_network
 from train.allo.program import PROGRAM
 from train.allo.training import make_problem, make_training
-from train.host import command, compiled
+from train.host import command, compiled, runs
 from train.host.metrics_file import read_metrics
+from train.host.program import Wanted
 from train.host.records import CHECKPOINTS
 
 SMALL = (
@@ -323,3 +324,23 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path,
     assert message in complaint
     assert complaint.count("\n") == 1
     assert {path.stem for path in tmp_path.iterdir()} == set(FILES)
+
+
+def test_the_report_shows_eigenvectors_while_they_are_learned(finished):
+    run = runs.load(finished)
+    shown = scene.show(run, Wanted(5, jax.random.key(0), 100))
+    assert shown is not None
+    assert [x.title.split(",")[0] for x in shown.episodes] == ["seed 0", "seed 1"]
+    with np.load(finished / "eigenvectors.npz") as arrays:
+        learned, true = arrays["learned"], arrays["true"]
+    record = read_metrics(finished)
+    for s, episode in enumerate(shown.episodes):
+        assert episode.frames["steps"].tolist() == [0, 50, 100, 150, 200]
+        last = episode.frames["learned"][-1].reshape(-1, len(true))
+        for k, vector in enumerate(last):
+            sign = np.sign(np.dot(learned[s][:, k], true[:, k])) or 1.0
+            np.testing.assert_allclose(vector, sign * learned[s][:, k], atol=5e-3)
+        scores = [row["agent"]["similarity"] for row in record if row["seed"] == s]
+        np.testing.assert_allclose(episode.lines["similarity"][1:], scores, atol=5e-3)
+    policy = run._replace(directory=finished / "nowhere")
+    assert scene.show(policy, Wanted(1, jax.random.key(0), 100)) is None

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,13 +19,13 @@ from train.allo.config import PRESETS
 from train.allo.config import Config as Training
 from train.allo.training import make_training
 from train.goals import features as goal_features
-from train.goals import scores, tasks, training
+from train.goals import scene, scores, tasks, training
 from train.goals.__main__ import with_run_named
 from train.goals.config import ARMS, Config, plan
 from train.goals.features import Representation
 from train.goals.program import PROGRAM
 from train.host import command, runs, settings
-from train.host.program import Run
+from train.host.program import Run, Wanted
 from train.snake import program as snake
 
 SMALL = (
@@ -256,3 +257,24 @@ def test_one_goal_one_learner_and_one_checkpoint_are_drawn(tmp_path):
     scores.draw(content, {"arms": arms}, tmp_path / "goals.png")
     with Image.open(tmp_path / "goals.png") as picture:
         assert picture.width > 500
+
+
+def test_the_report_shows_a_walk_of_every_arm(finished: Path):
+    run = runs.load(finished)
+    shown = scene.show(run, Wanted(7, jax.random.key(0), 60))
+    assert shown is not None
+    assert [x.title.split(":")[0] for x in shown.episodes] == [*NAMES, NAMES[0]]
+    starts = {int(episode.frames["position"][0]) for episode in shown.episodes[:6]}
+    assert len(starts) == 1, "all arms begin in the same state"
+    for episode in shown.episodes:
+        walk, goal = episode.frames["position"], episode.constants["goal"]
+        assert ("did not arrive" in episode.title) == (walk[-1] != goal)
+        cells = shown.constants["cells"][walk]
+        assert (np.abs(np.diff(cells, axis=0)).sum(1) <= 1).all(), "one cell at a time"
+        q = episode.bars["Q"]
+        chosen = np.take_along_axis(q.values[:-1], q.chosen[:-1, None], axis=1)[:, 0]
+        np.testing.assert_array_equal(chosen, q.values[:-1].max(1))
+        np.testing.assert_allclose(
+            episode.lines["value"][:-1], episode.constants["value"][walk[:-1]]
+        )
+    assert scene.show(run._replace(state=None), Wanted(1, jax.random.key(0), 60)) is None
