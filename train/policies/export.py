@@ -1,6 +1,7 @@
 """`python -m train.policies`: exports trained policies as files and lists those of the package.
 
 python -m train.policies export RUN NAME [--seed 0] [--hardware "2 cores of ..."] [--overwrite]
+python -m train.policies compile RUN, or --policy NAME
 python -m train.policies list
 
 A policy is NAME.safetensors (see `train.host.policy_files`) with a card, NAME.md, in the current
@@ -26,7 +27,7 @@ from train.host.command import command, parse_flags
 from train.host.config import plain
 from train.host.errors import UsageError
 from train.host.program import Run
-from train.policies import card, dependence, store
+from train.policies import card, compiled, dependence, store
 
 LARGEST = 5_000_000
 """Largest size of the parameters of a policy in the package, in bytes."""
@@ -58,12 +59,17 @@ def main(arguments: list[str]) -> int:
             case ["export", *flags]:
                 path = write(parse_flags("python -m train.policies export", Export, flags))
                 print(path, path.with_suffix(".md"), sep="\n")
+            case ["compile", *flags]:
+                options = parse_flags("python -m train.policies compile", compiled.Compile, flags)
+                print(*compiled.write(options), sep="\n")
             case ["list"]:
                 Console().print(table())
             case ["--help"] | ["-h"]:
                 print(__doc__)
             case _:
-                raise UsageError("expected: python -m train.policies export RUN NAME, or list")
+                raise UsageError(
+                    "expected: python -m train.policies export RUN NAME, compile, or list"
+                )
 
     return command(policies)
 

@@ -288,7 +288,7 @@ def test_what_is_no_policy_is_refused_in_one_line(kind: str, exported, tmp_path,
 @pytest.mark.parametrize(
     ("main", "flags", "message"),
     [
-        (policies.main, "", "expected: python -m train.policies export RUN NAME, or list"),
+        (policies.main, "", "expected: train.policies export RUN NAME, compile RUN, or list"),
         (policies.main, "export nowhere a", "nowhere is not a run directory"),
         (policies.main, "export RUN a", "has several seeds: choose one, --seed 3, 4"),
         (policies.main, "export RUN a --seed 5", "has no seed 5: choose --seed among 3, 4"),

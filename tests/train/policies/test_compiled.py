@@ -1,0 +1,85 @@
+"""Policies as compiled programs: run where nothing of this library is, or refused."""
+
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.train import untrained
+from train.host.errors import UsageError
+from train.policies import compiled
+from train.policies.export import main
+
+ELSEWHERE = """
+import importlib.util, sys
+import jax, jax.export, numpy as np
+assert not any(importlib.util.find_spec(name) for name in ("jaxrl", "envs", "train"))
+policy = jax.export.deserialize(bytearray(open(sys.argv[1], "rb").read()))
+with np.load(sys.argv[2]) as given:
+    out = policy.call(*(given[name] for name in given))
+np.savez(sys.argv[3], *map(np.asarray, out))
+"""
+RUNS = {
+    "snake": untrained.snake,
+    "two_snake": untrained.two_snakes,
+    "durotaxis": lambda: untrained.colony("hybrid"),
+    "gymnax": untrained.cart_pole,
+}
+
+
+def called_elsewhere(program: bytes, arrays: list, folder) -> list[np.ndarray]:
+    """What a program makes of arrays in a process that knows JAX and nothing of ours."""
+    paths = [folder / name for name in ("policy.jax", "in.npz", "out.npz")]
+    paths[0].write_bytes(program)
+    np.savez(paths[1], *arrays)
+    command = [sys.executable, "-I", "-c", ELSEWHERE, *map(str, paths)]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    subprocess.run(command, check=True, cwd=folder, env=clean, timeout=120)
+    with np.load(paths[2]) as out:
+        return [out[name] for name in out]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_program_acts_as_its_policy_where_nothing_else_is(name, tmp_path):
+    run = RUNS[name]()
+    program, told = compiled.compiled(run)
+    assert run.program.live is not None
+    live = run.program.live(run, 0)
+    count = 3
+    keys = jax.random.split(jax.random.key(4), count)
+    obs = jax.vmap(lambda key: live.env.reset(key, live.params)[0])(keys)
+    assert [x["shape"] for x in told["inputs"]] == [list(x.shape[1:]) for x in jax.tree.leaves(obs)]
+    found = called_elsewhere(program, [np.asarray(x) for x in jax.tree.leaves(obs)], tmp_path)
+    act = jax.vmap(live.agent.act, (None, None, 0, None))
+    action = act(live.agent_state, live.agent.memory(), obs, jax.random.key(0))[0]
+    for a, b in zip(found, jax.tree.leaves(action), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_the_command_writes_two_files_and_replaces_none(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", "--policy", "snake-10x10"]) == 0
+    assert {x.name for x in tmp_path.iterdir()} == {"snake-10x10.jax", "snake-10x10.json"}
+    told = json.loads((tmp_path / "snake-10x10.json").read_text())
+    assert told["program"] == "snake"
+    assert told["outputs"] == [{"name": "action", "shape": [], "type": "int32"}]
+    assert main(["compile", "--policy", "snake-10x10"]) == 2
+    assert "exists already" in capfd.readouterr().err
+    assert main(["compile", "--policy", "snake-10x10", "--out", "no/where/x"]) == 2
+    assert main(["compile"]) == 2
+    again = jax.export.deserialize(bytearray((tmp_path / "snake-10x10.jax").read_bytes()))
+    shape = told["inputs"][0]["shape"]
+    for count in (1, 5):
+        assert again.call(jnp.zeros((count, *shape)))[0].shape == (count,)
+
+
+def test_what_does_not_act_is_refused():
+    run = untrained.snake()
+    nothing = run._replace(program=run.program._replace(live=None))
+    with pytest.raises(UsageError, match="do not act"):
+        compiled.compiled(nothing)

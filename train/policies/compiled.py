@@ -1,0 +1,120 @@
+"""Policies as compiled programs: versioned StableHLO, which runs wherever JAX does.
+
+`python -m train.policies compile --policy NAME` writes `NAME.jax` and `NAME.json`. The program maps
+a batch of observations (and memories, of agents that have one) to greedy actions, and needs nothing
+of this library:
+
+    policy = jax.export.deserialize(bytearray(open("NAME.jax", "rb").read()))
+    (action,) = policy.call(observations)  # [B, ...] -> [B, ...]
+
+Arrays go in and come out flat, in the order that `NAME.json` lists them in. Writing and reading
+such a file needs the package flatbuffers beside JAX.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import tyro
+from jax import export
+
+from train.host import records, runs
+from train.host.errors import UsageError
+from train.host.program import Run
+from train.policies import store
+
+PLATFORMS = ("cpu", "cuda", "tpu")
+SUFFIX = ".jax"
+
+
+@dataclass(frozen=True)
+class Compile:
+    """Writes a policy as a program that needs JAX alone: NAME.jax, and NAME.json beside it."""
+
+    run: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = None
+    """Run directory."""
+    policy: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Policy instead: a name that `python -m train.policies list` shows, or a file."""
+    best: bool = False
+    """The policy that was best while training, kept in RUN/best, instead of the newest."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """File to write; None: NAME.jax in the current directory."""
+    overwrite: bool = False
+    """Replace files that exist."""
+
+
+def write(options: Compile) -> list[Path]:
+    """The paths of the program and of its description. Raises UsageError."""
+    run = store.opened(options.run, options.policy, options.best)
+    name = run.directory.name.removeprefix("policy-")
+    path = (options.out or Path(name)).with_suffix(SUFFIX)
+    paths = [path, path.with_suffix(".json")]
+    for file in paths:
+        if file.exists() and not options.overwrite:
+            raise UsageError(f"{file} exists already: choose another --out, or give --overwrite")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--out {path} lies in no folder; create that first")
+    program, description = compiled(run)
+    with records.replacing(path) as file:
+        file.write(program)
+    records.write_whole(paths[1], json.dumps(description, indent=1) + "\n")
+    return paths
+
+
+def compiled(run: Run) -> tuple[bytes, dict[str, Any]]:
+    """The greedy policy of the first agent of a run, and what goes into and comes out of it."""
+    if run.program.live is None:
+        raise UsageError(f"policies of {run.program.address} do not act step by step")
+    greedy = run._replace(config=runs.with_evaluation(run.config, evaluation_greedy=True))
+    live = run.program.live(greedy, 0)
+    obs = jax.eval_shape(lambda key: live.env.reset(key, live.params)[0], jax.random.key(0))
+    seen = {"observation": obs, "memory": jax.eval_shape(live.agent.memory)}
+    leaves, structure = jax.tree.flatten(seen)
+
+    def act(*flat: jax.Array) -> tuple[jax.Array, ...]:
+        def of_one(*one: jax.Array) -> dict[str, Any]:
+            given = jax.tree.unflatten(structure, one)
+            key = jax.random.key(0)  # a greedy agent draws nothing
+            out = live.agent.act(live.agent_state, given["memory"], given["observation"], key)
+            return {"action": out[0], "memory": out[1]}
+
+        return tuple(jax.tree.leaves(jax.vmap(of_one)(*flat)))
+
+    (count,) = export.symbolic_shape("b")
+    shapes = [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in leaves]
+    made = export.export(jax.jit(act), platforms=PLATFORMS)(*shapes)
+    one = [jax.ShapeDtypeStruct((1, *x.shape), x.dtype) for x in leaves]
+    given = jax.tree.unflatten(structure, one)
+    action, memory, _ = jax.eval_shape(
+        lambda seen: jax.vmap(live.agent.act, (None, 0, 0, None))(
+            live.agent_state, seen["memory"], seen["observation"], jax.random.key(0)
+        ),
+        given,
+    )
+    description = {
+        "program": run.program.address,
+        "updates": run.updates,
+        "inputs": _listed(given),
+        "outputs": _listed({"action": action, "memory": memory}),
+        "platforms": list(PLATFORMS),
+        "calling_convention": made.calling_convention_version,
+        "versions": records.provenance()["versions"],
+    }
+    try:
+        return bytes(made.serialize()), description
+    except ImportError as error:
+        raise UsageError("this needs flatbuffers: pip install jaxrl[export]") from error
+
+
+def _listed(tree: Any) -> list[dict[str, Any]]:
+    """Name, shape (behind the batch) and type of each array of a tree, in order."""
+    return [
+        {
+            "name": jax.tree_util.keystr(path, simple=True, separator="."),
+            "shape": list(x.shape[1:]),
+            "type": str(x.dtype),
+        }
+        for path, x in jax.tree_util.tree_flatten_with_path(tree)[0]
+    ]
