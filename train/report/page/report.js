@@ -33,7 +33,7 @@ function curvesOf(name) {
 function learning() {
   const scores = [...new Set(REPORT.runs.map((run) => run.score))].filter((name) => curvesOf(name).length);
   if (!scores.length) return "";
-  const options = { width: 760, height: 260 };
+  const options = window.innerWidth < 640 ? { height: 200 } : { width: 760, height: 260 };
   const said = `Over ${REPORT.runs[0].unit}. Thin lines are members, the thick one is their mean with its 95 % interval from three on; dots are scores of other games while training.`;
   const charts = scores.map((name) => element("div", { class: "charts" }, chart(words(name), curvesOf(name), options)));
   return section("Learning", legend(), ...charts, element("p", { class: "note" }, said));
