@@ -18,8 +18,9 @@ STEPS = 60
 
 def milliseconds(name: str) -> np.ndarray:
     """Of each of `STEPS` steps of one game after another."""
-    given = {"run": name} if Path(name).is_dir() else {"policy": name}
-    live = play.live_of(play.opened(play.Options(**given)), 0)
+    is_run = Path(name).is_dir()
+    options = play.Options(run=name) if is_run else play.Options(policy=name)
+    live = play.live_of(play.opened(options), 0)
     play.warm_up(live)
     game, found = Game(live, 0), []
     for seed in range(STEPS):

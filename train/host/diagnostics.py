@@ -62,7 +62,7 @@ def _panel(
 ) -> None:
     axes.set_title(name.replace("_", " "), size=9, loc="left", parse_math=False)
     scale = pictures.dress(axes, unit, pictures.STEPS, float(steps[-1]))
-    axes.xaxis.label.set_size(7)
+    axes.xaxis.label.set_fontsize(7)
     axes.tick_params(labelsize=7)
     for k, part in enumerate(parts):
         count = min(len(steps), *(len(x) for x in part))
@@ -72,9 +72,9 @@ def _panel(
         mean = np.where(known.any(0), mean, np.nan)
         margin = pictures.interval(samples)
         label = labels[k] if k < len(labels) else None
-        style = {"color": COLOURS[k % 6], "linestyle": DASHES[k // 6 % len(DASHES)]}
-        axes.plot(x, mean, label=label, linewidth=1.1, **style)
-        axes.fill_between(x, mean - margin, mean + margin, color=style["color"], alpha=0.18, lw=0)
+        colour, dashes = COLOURS[k % 6], DASHES[k // 6 % len(DASHES)]
+        axes.plot(x, mean, label=label, linewidth=1.1, color=colour, linestyle=dashes)
+        axes.fill_between(x, mean - margin, mean + margin, color=colour, alpha=0.18, lw=0)
     if not parts:
         pictures.say_empty(axes)
     if len(parts) <= LABELLED and axes.get_legend_handles_labels()[0]:

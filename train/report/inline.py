@@ -1,6 +1,7 @@
 """A report inside a notebook: `show(RUN)` as the last line of a cell."""
 
 from pathlib import Path
+from typing import Any
 
 from train.report import __main__ as report
 
@@ -18,7 +19,7 @@ class Inline:
 
 
 def show(
-    *runs: str | Path, policies: tuple[str, ...] = (), height: int = 900, **options: int
+    *runs: str | Path, policies: tuple[str, ...] = (), height: int = 900, **options: Any
 ) -> Inline:
     """The report of run directories and policies; `options` are those of `python -m train.report`.
 

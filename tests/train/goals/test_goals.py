@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -271,7 +272,7 @@ def test_the_report_shows_a_walk_of_every_arm(finished: Path):
         assert ("did not arrive" in episode.title) == (walk[-1] != goal)
         cells = shown.constants["cells"][walk]
         assert (np.abs(np.diff(cells, axis=0)).sum(1) <= 1).all(), "one cell at a time"
-        q = episode.bars["Q"]
+        q: Any = episode.bars["Q"]
         chosen = np.take_along_axis(q.values[:-1], q.chosen[:-1, None], axis=1)[:, 0]
         np.testing.assert_array_equal(chosen, q.values[:-1].max(1))
         np.testing.assert_allclose(
