@@ -177,3 +177,18 @@ def descend(
     """Parameters and state of the optimizer after one step against a gradient."""
     direction, opt_state = optimizer.update(gradient, opt_state, params)
     return jax.tree.map(lambda p, d: p - learning_rate * d, params, direction), opt_state
+
+
+def of_actions(action: PyTree) -> dict[str, jax.Array]:
+    """What the numbers of continuous actions `[T, N, ...]` of a rollout are: P of them in order.
+
+    `action_mean` and `action_deviation`, `[P]` over all steps and environments; nothing for
+    discrete actions.
+    """
+    numbers = [x for x in jax.tree.leaves(action) if jnp.issubdtype(x.dtype, jnp.floating)]
+    if not numbers:
+        return {}
+    over = lambda statistic: jnp.concatenate(
+        [jnp.ravel(statistic(x, axis=(0, 1))) for x in numbers]  # not reshaped: N may be split
+    )
+    return {"action_mean": over(jnp.mean), "action_deviation": over(jnp.std)}

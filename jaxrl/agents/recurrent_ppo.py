@@ -130,6 +130,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         )
         learning_rate = jnp.asarray(now.learning_rate, jnp.float32)
         metrics = jax.tree.map(jnp.mean, metrics) | {"learning_rate": learning_rate}
+        metrics |= policy_gradient.of_actions(rollout.action)
         return State(params, opt_state, state.updates + 1), metrics
 
     return Agent(init, network.initial_memory, act, update, explain)

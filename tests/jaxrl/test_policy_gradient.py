@@ -209,3 +209,15 @@ def test_steps_are_those_of_adam_on_clipped_gradients():
         change, their_state = theirs.update(gradient, their_state)
         expected = optax.apply_updates(expected, change)
     chex.assert_trees_all_close(found, expected, rtol=1e-6)
+
+
+def test_numbers_of_actions_are_summed_up_and_choices_are_not():
+    random = np.random.default_rng(0)
+    scalar, vector = random.normal(size=(5, 3)), random.normal(size=(5, 3, 2))
+    choices = random.integers(0, 2, (5, 3, 4))
+    action = tuple(map(jnp.asarray, (choices, scalar, vector)))
+    found = policy_gradient.of_actions(action)
+    rows = np.concatenate([scalar[..., None], vector], axis=-1).reshape(15, 3)
+    np.testing.assert_allclose(found["action_mean"], rows.mean(0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found["action_deviation"], rows.std(0), rtol=1e-5)
+    assert policy_gradient.of_actions(jnp.asarray(choices)) == {}

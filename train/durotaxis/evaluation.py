@@ -13,7 +13,7 @@ from rich.table import Table
 
 from jaxrl.checks import Count, Positive, Seed
 from train.durotaxis import episodes as colonies
-from train.durotaxis import pictures, tables
+from train.durotaxis import graphml, pictures, tables
 from train.durotaxis.config import Experiment, Height, Stiffness, Width
 from train.durotaxis.record import Episode
 from train.durotaxis.training import SCORE, make_parts
@@ -43,6 +43,8 @@ class Options:
     """The policies that were best while training, kept in RUN/best, instead of the newest."""
     key: Seed = 1
     """Root of the random numbers; the evaluation after training uses another one."""
+    graphml: bool = False
+    """Also write the descent of every colony as a graph, graphs/seedN-episodeN.graphml."""
     sampled: bool = False
     """Draw actions from the policy instead of acting greedily."""
     substrate: Literal["linear", "exponential", "random"] | None = None
@@ -100,6 +102,8 @@ def evaluate(run: Run, options: Options) -> Table:
         scores.write_evaluation(run.directory, evaluation, **extra)
     folder = fresh_folder(run.directory, experiment)
     write(folder, run.seeds, played, content, params.width, env.component_names)
+    if options.graphml:
+        write_graphs(folder / "graphs", run.seeds, played)
     return table(content, folder)
 
 
@@ -179,6 +183,14 @@ def write(
     pictures.trajectories(everyone, folder / "trajectories.png", width)
     text = json.dumps(records.finite_or_null(content), indent=1)
     records.write_whole(folder / "summary.json", text + "\n")
+
+
+def write_graphs(folder: Path, seeds: list[int], played: list[list[Episode]]) -> None:
+    """Writes the descent of every colony."""
+    folder.mkdir()
+    for seed, episodes in zip(seeds, played, strict=True):
+        for number, episode in enumerate(episodes):
+            graphml.write(folder / f"seed{seed}-episode{number}.graphml", episode)
 
 
 def table(content: dict[str, Any], folder: Path) -> Table:

@@ -30,6 +30,9 @@ def make_training(config: Config) -> settings.Training:
         evaluate=games.of_player(env, params, player, config.run.evaluation_games),
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
+        labels=dict.fromkeys(
+            ("action_mean", "action_deviation"), actions.names(env.action, env.spawning)
+        ),
         score=SCORE,
         budget_shapes_learning=config.anneal or config.curriculum.first_width is not None,
     )

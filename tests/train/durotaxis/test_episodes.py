@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import networkx
 import numpy as np
 import pytest
 
@@ -17,11 +19,12 @@ from jaxrl import evaluate as jaxrl_evaluate
 from jaxrl.statistics import wilson
 from jaxrl.types import Agent
 from tests.envs import durotaxis_oracle as oracle
+from tests.train import untrained
 from tests.train.images import assert_drawn
 from train import evaluate as evaluate_command
 from train.allo.program import PROGRAM as ALLO
 from train.durotaxis import episodes as colonies
-from train.durotaxis import evaluation, program, tables
+from train.durotaxis import evaluation, graphml, program, tables
 from train.durotaxis.config import PRESETS, Config, experiment, make_env
 from train.durotaxis.record import NUMBERS, Episode
 from train.durotaxis.training import make_parts
@@ -110,6 +113,56 @@ def test_an_episode_can_be_replayed_from_its_table(episodes, tmp_path: Path):
         assert int(of_one[-1]["step"]) == episode.ended.length
         replay(of_one)
     assert {row["seed"] for row in rows} == {"5"}
+
+
+def test_the_descent_of_a_colony_is_a_graph(episodes, tmp_path: Path):
+    for episode in episodes[:4]:
+        graphml.write(tmp_path / "colony.graphml", episode)
+        graph = networkx.read_graphml(tmp_path / "colony.graphml")
+        rows = tables.rows(episode)
+        assert set(map(int, graph)) == set(rows["node_id"].tolist())
+        for node, about in graph.nodes(data=True):
+            own = rows["node_id"] == int(node)
+            assert about["birth"] == rows["step"][own].min()
+            assert about["x"] == pytest.approx(float(rows["node_x"][own][0]))
+            assert about["stiffness"] == pytest.approx(float(rows["node_intensity"][own][0]))
+            died = "delete" in rows["action"][own].tolist()
+            assert about.get("death") == (rows["step"][own].max() + 1 if died else None)
+        born = rows["action"] == "spawn"
+        told = zip(rows["node_id"][born], rows["spawn_node_id"][born], strict=True)
+        founders = {str(k) for k in rows["node_id"][rows["step"] == 0]}
+        between = {(a, b) for a, b in graph.edges if b in founders}
+        assert set(graph.edges) - between == {(str(a), str(b)) for a, b in told}
+        assert len(between) == len(founders) - 1, "founders are linked as a path"
+
+
+def test_tables_tell_rewards_and_values(parts):
+    env, params, agent = parts
+    wise = agent._replace(explain=lambda *_: {"value": jnp.arange(len(env.component_names)) * 1.0})
+    names = env.component_names
+    for episode in colonies.play(env, params, wise, (), jax.random.key(5), 2):
+        rows = tables.rows(episode, components=names)
+        first = np.flatnonzero(np.diff(rows["step"], prepend=-1))[:-1]  # of each step but the last
+        for name in names:
+            total = episode.ended.outcome[f"reward_{name}"]
+            assert rows[f"reward_{name}"][first].sum() == pytest.approx(total, rel=1e-4, abs=1e-4)
+        total = sum(rows[f"reward_{name}"][first] for name in names)
+        np.testing.assert_allclose(rows["reward"][first], total, rtol=1e-4, atol=1e-5)
+        assert episode.ended.return_ == pytest.approx(rows["reward"][first].sum(), rel=1e-3)
+        np.testing.assert_allclose(rows["value"][first], sum(range(len(names))))
+        assert np.isnan(rows["reward"][rows["step"] == rows["step"].max()]).all()
+
+
+def test_tables_tell_the_chance_of_deletion_of_each_node():
+    config = untrained.colony("hybrid").config
+    learned = untrained.colony("hybrid").agents[0]
+    env, params, agent = make_parts(config, greedy=True)
+    (episode,) = colonies.play(env, params, agent, learned, jax.random.key(5), 1)
+    rows = tables.rows(episode, components=env.component_names)
+    chance, acts = rows["delete_probability"], rows["action"]
+    assert ((chance[acts != ""] >= 0) & (chance[acts != ""] <= 1)).all()
+    np.testing.assert_array_equal((chance > 0.5)[acts != ""], (acts == "delete")[acts != ""])
+    assert np.isnan(chance[acts == ""]).all()
 
 
 def test_csv_and_npz_hold_the_same(episodes, tmp_path: Path):
