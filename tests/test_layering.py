@@ -171,7 +171,7 @@ def test_every_module_has_a_layer():
         ("train.snake.training", "import torch"),
         ("train.host.run", "from train.snake.program import PROGRAM"),
         ("train.snake.program", "from train.two_snake import tournament"),
-        ("train.snake.program", "from train.policies import store"),
+        ("train.snake.program", "from train.policies import export"),
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str):
@@ -186,7 +186,7 @@ def test_a_wrong_import_is_seen(module: str, source: str):
         ("envs.base", "import gymnax"),
         ("train.snake.config", "from envs import snake\nfrom jaxrl.agents import dqn, ppo"),
         ("train.goals.program", "from train.allo.training import make_problem"),
-        ("train.evaluate", "from train.policies import store"),
+        ("train.evaluate", "from train.policies import export"),
     ],
 )
 def test_a_right_import_passes(module: str, source: str):

@@ -13,12 +13,11 @@ import jax
 import tyro
 
 from jaxrl.checks import Seed
-from train.host import diagnostics, films
+from train.host import diagnostics, films, store
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.settings import Games
-from train.policies import store
 
 
 @dataclass(frozen=True)

@@ -5,23 +5,22 @@ import sys
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
+from train.host import store
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.live import Game, Live
 from train.host.program import Run
 from train.host.progress import busy
-from train.play import messages
-from train.policies import store
+from train.play import messages, server
 from train.report import page
 
-NEEDED = "train.play needs the library websockets: pip install jaxrl[play]"
 FAVOURITE = "snake-10x10"
 """Policy that plays unless another is named."""
 SCRIPT = Path(__file__).with_name("live.js")
@@ -64,19 +63,14 @@ def main(arguments: list[str]) -> int:
     return command(play)
 
 
-def set_up(options: Options) -> Any:
+def set_up(options: Options) -> server.Table:
     """The table of a run or policy, its programs compiled. Raises UsageError."""
-    try:
-        from train.play.server import Table
-    except ModuleNotFoundError as error:
-        if error.name != "websockets":
-            raise
-        raise UsageError(NEEDED) from error
+    server.refuse_missing()
     run = opened(options)
     live = live_of(run, options.member)
     with busy(f"compiling {run.program.address}"):
         warm_up(live)
-    return Table(page_of(run, live), lambda: Game(live, options.key))
+    return server.Table(page_of(run, live), lambda: Game(live, options.key))
 
 
 def opened(options: Options) -> Run:
@@ -123,15 +117,15 @@ def page_of(run: Run, live: Live) -> str:
     return page.html(f"{name}, live", content, live.scripts, SCRIPT)
 
 
-async def _serve(table: Any, options: Options) -> None:
+async def _serve(table: server.Table, options: Options) -> None:
     try:
-        server = await table.listen(options.port)
+        listening = await table.listen(options.port)
     except OSError as error:
         raise UsageError(f"--port {options.port} cannot be used: {error.strerror}") from error
     Console().print(f"{table.url}  (Ctrl-C stops)", highlight=False, soft_wrap=True)
     if options.browser:
         webbrowser.open(table.url)
-    await server.serve_forever()
+    await listening.serve_forever()
 
 
 if __name__ == "__main__":

@@ -12,17 +12,26 @@ import logging
 import secrets
 from collections.abc import Callable
 from http import HTTPStatus
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from websockets.asyncio.server import Server, ServerConnection, serve
-from websockets.exceptions import ConnectionClosed
-from websockets.http11 import Request, Response
-
+from train.host.errors import UsageError
 from train.host.live import Game
 from train.play import messages
+
+if TYPE_CHECKING:  # an optional package
+    from websockets.asyncio.server import Server, ServerConnection
+    from websockets.http11 import Request, Response
 
 ADDRESS = "127.0.0.1"
 MOST_GAMES = 4
 """Games at a time; each open page has one."""
+
+
+def refuse_missing() -> None:
+    """Raises UsageError if the library that serves is not installed."""
+    if find_spec("websockets") is None:
+        raise UsageError("train.play needs the library websockets: pip install jaxrl[play]")
 
 
 class Table:
@@ -38,8 +47,10 @@ class Table:
     def url(self) -> str:
         return f"http://{ADDRESS}:{self.port}/{self.token}/"
 
-    async def listen(self, port: int = 0) -> Server:
+    async def listen(self, port: int = 0) -> "Server":
         """Starts to serve; port 0 is any that is free. Raises OSError for one that is taken."""
+        from websockets.asyncio.server import serve
+
         server = await serve(
             self.play,
             ADDRESS,
@@ -52,7 +63,7 @@ class Table:
         self.port = server.sockets[0].getsockname()[1]
         return server
 
-    def respond(self, connection: ServerConnection, request: Request) -> Response | None:
+    def respond(self, connection: "ServerConnection", request: "Request") -> "Response | None":
         """The page, a refusal, or None for a WebSocket that may begin."""
         hosts = [f"{name}:{self.port}" for name in (ADDRESS, "localhost")]
         if request.headers.get_all("Host") not in [[host] for host in hosts]:
@@ -70,7 +81,7 @@ class Table:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open\n")
         return None
 
-    def _page(self, connection: ServerConnection) -> Response:
+    def _page(self, connection: "ServerConnection") -> "Response":
         response = connection.respond(HTTPStatus.OK, "")
         for name, value in (
             ("Content-Type", "text/html; charset=utf-8"),
@@ -85,8 +96,10 @@ class Table:
         response.body = self.page
         return response
 
-    async def play(self, connection: ServerConnection) -> None:
+    async def play(self, connection: "ServerConnection") -> None:
         """One game: an answer for every message."""
+        from websockets.exceptions import ConnectionClosed
+
         self.open += 1
         try:
             game = await asyncio.to_thread(self.make_game)

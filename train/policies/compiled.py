@@ -20,10 +20,9 @@ import jax
 import tyro
 from jax import export
 
-from train.host import records, runs
+from train.host import records, runs, store
 from train.host.errors import UsageError
 from train.host.program import Run
-from train.policies import store
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 SUFFIX = ".jax"

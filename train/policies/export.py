@@ -22,12 +22,12 @@ from rich.table import Table
 
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
-from train.host import policy_files, records, runs, scores
+from train.host import policy_files, records, runs, scores, store
 from train.host.command import command, parse_flags
 from train.host.config import plain
 from train.host.errors import UsageError
 from train.host.program import Run
-from train.policies import card, compiled, dependence, store
+from train.policies import card, compiled, dependence
 
 LARGEST = 5_000_000
 """Largest size of the parameters of a policy in the package, in bytes."""

@@ -11,14 +11,13 @@ import tyro
 from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
-from train.host import runs
+from train.host import runs, store
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.program import Run, Wanted
 from train.host.progress import busy
 from train.host.records import write_whole
-from train.policies import store
 from train.report import contents, live, page
 from train.report.arrays import Arrays
 

@@ -1,4 +1,4 @@
-"""`python -m train.two_snake`."""
+"""`python -m train.two_snake`, and `python -m train.two_snake tournament A B ...`."""
 
 import sys
 
@@ -6,6 +6,9 @@ from train.host import command, distributed
 
 if __name__ == "__main__":
     distributed.begin()  # before anything computes, as gymnax does when it is imported
+    from train.two_snake import ranking
     from train.two_snake.program import PROGRAM
 
+    if sys.argv[1:2] == ["tournament"]:
+        sys.exit(ranking.main(sys.argv[2:]))
     sys.exit(command.main(PROGRAM))

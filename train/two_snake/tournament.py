@@ -61,13 +61,17 @@ class Arena(TwoSnake):
 Play = Callable[[tuple[Params, Sides], jax.Array, Watch], tuple[Episodes, Trajectory]]
 
 
-def compile_games(config: Config, learned: PyTree) -> Play:
+def compile_games(
+    config: Config, learned: PyTree, other: Config | None = None, others: PyTree = None
+) -> Play:
     """`((params, Sides), key, watch) -> (Episodes [N / 2, 1], Trajectory)`.
 
-    Compiled for all opponents at once, and for watching one game.
+    Compiled for all opponents at once, and for watching one game. The rival has the network of the
+    configuration `other` and the parameters `others`, if they are not those of the player.
     """
-    env, agent = make_env(config), make_agent(config)
-    match = params_of(config, PLAYERS[0], SIDES[0]), Sides(learned, learned)
+    env, agent = make_env(config), make_agent(config, other)
+    sides = Sides(learned, learned if other is None else others)
+    match = params_of(config, PLAYERS[0], SIDES[0]), sides
     sizes = (
         games_a_side(config),
         1,
@@ -140,24 +144,28 @@ def params_of(config: Config, opponent: str, side: str | None) -> Params:
     )
 
 
-def make_agent(config: Config) -> Agent:
-    """An agent that plays both sides; its state is `Sides`, and it does not learn."""
-    network, greedy = make_network(config), config.run.evaluation_greedy
+def make_agent(config: Config, other: Config | None = None) -> Agent:
+    """An agent that plays both sides; its state is `Sides`, and it does not learn.
 
-    def move(params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:
+    The other side has the network of the configuration `other`, if that is another one.
+    """
+    networks = make_network(config), make_network(other or config)
+    greedy = config.run.evaluation_greedy
+
+    def move(network: Any, params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:
         policy, _ = network.apply(params, obs)
         return policy.mode() if greedy else policy.sample(key)
 
     def act(sides: Sides, memory: tuple, obs: dict[str, jax.Array], key: jax.Array):
         own_key, other_key = jax.random.split(key)
-        own = move(sides.own, obs["own"], own_key)
-        other = move(sides.other, obs["other"], other_key)
-        return jnp.stack([own, other]), memory, ()
+        own = move(networks[0], sides.own, obs["own"], own_key)
+        theirs = move(networks[1], sides.other, obs["other"], other_key)
+        return jnp.stack([own, theirs]), memory, ()
 
     def explain(sides: Sides, memory: tuple, obs: dict[str, jax.Array]) -> dict[str, jax.Array]:
         del memory
         found = {}
-        for name, params in zip(("own", "other"), sides, strict=True):
+        for network, name, params in zip(networks, ("own", "other"), sides, strict=True):
             policy, value = network.apply(params, obs[name])
             found |= {f"{name}_{k}": x for k, x in policy.describe().items()}
             found[f"{name}_value"] = value

@@ -9,11 +9,11 @@ import pytest
 
 from jaxrl import checkpoint
 from tests.train import tiny
-from train.host import best, memory, metrics_file, policy_files, runs
+from train.host import best, memory, metrics_file, policy_files, runs, store
 from train.host.command import main
 from train.host.errors import REFUSED, UsageError
 from train.host.run import run
-from train.policies import export, store
+from train.policies import export
 
 EVERY, CHUNKS = 2, 10
 LENGTH = 2  # updates of a chunk

@@ -16,11 +16,10 @@ from flax.traverse_util import flatten_dict
 
 from tests.train.snake.snake_runs import make_run
 from train import evaluate, render
-from train.host import command, policy_files, records, runs
+from train.host import command, policy_files, records, runs, store
 from train.host.errors import UsageError
 from train.host.program import Run
 from train.policies import export as policies
-from train.policies import store
 from train.snake.program import PROGRAM
 from train.snake.training import make_player
 

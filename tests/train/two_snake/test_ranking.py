@@ -1,0 +1,97 @@
+"""Strengths of players against a closed form and a maximised likelihood, and a small tournament."""
+
+import itertools
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from tests.train import untrained
+from train.two_snake import ranking
+from train.two_snake.program import PROGRAM
+from train.two_snake.ranking import Player
+from train.two_snake.training import parameters
+
+
+def test_two_players_differ_by_the_odds():
+    points, games = np.array([[0, 75.0], [25.0, 0]]), np.array([[0, 100], [100, 0]])
+    one, other = ranking.elo(points, games)
+    assert one + other == pytest.approx(2 * ranking.MEAN)
+    assert one - other == pytest.approx(400 * np.log10(75.5 / 25.5))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_strengths_are_the_likeliest(seed):
+    random = np.random.default_rng(seed)
+    games = random.integers(1, 50, (4, 4))
+    games = np.triu(games, 1) + np.triu(games, 1).T
+    points = np.triu(random.uniform(size=(4, 4)) * games, 1)
+    points += (np.triu(games, 1) - points).T * (np.tri(4, k=-1) > 0)
+    met = games > 0
+
+    def loss(strength: np.ndarray) -> float:
+        gap = strength[:, None] - strength[None]
+        return (
+            np.sum(np.where(met, (points + 0.5) * np.logaddexp(0, -gap), 0)) + strength.sum() ** 2
+        )
+
+    best = minimize(loss, np.zeros(4), tol=1e-12).x
+    expected = ranking.MEAN + ranking.SCALE * (best - best.mean())
+    np.testing.assert_allclose(ranking.elo(points, games), expected, atol=0.05)
+
+
+def test_whoever_wins_all_has_a_limit_and_an_interval():
+    results = {(0, 1): np.ones(40), (0, 2): np.ones(40), (1, 2): np.array([0.5] * 40)}
+    strength = ranking.elo(*ranking.summed(results, 3))
+    assert np.isfinite(strength).all()
+    assert strength[0] > strength[1] == pytest.approx(strength[2])
+    mixed = results | {(1, 2): np.array([1.0, 0.0] * 20)}
+    low, high = ranking.intervals(mixed, 3)
+    found = ranking.elo(*ranking.summed(mixed, 3))
+    assert (low <= found).all()
+    assert (found <= high).all()
+    assert high[1] > low[1]
+
+
+def test_players_with_other_networks_meet():
+    run = untrained.two_snakes()
+    wider = replace(run.config, network=replace(run.config.network, hidden=(4, 4)))
+    other = untrained.untrained(PROGRAM, wider)
+    players = [
+        Player(name, x.config, parameters(x.agents[0])) for name, x in (("a", run), ("b", other))
+    ]
+    results = ranking.played(players, 9, jax.random.key(0))
+    (found,) = results.values()
+    assert found.shape == (10,)  # an even number
+    assert set(found.tolist()) <= {0.0, 0.5, 1.0}
+    swapped = ranking.played(players[::-1], 9, jax.random.key(0))
+    assert swapped.keys() == results.keys()
+    shown = ranking.table(["a", "b"], results)
+    assert shown.row_count == 2
+    assert len(shown.columns) == 5
+    assert all(list(column.cells) for column in itertools.islice(shown.columns, 3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["x"], "got 1 players"),
+        (["nowhere", "nobody"], "nowhere"),
+        (["snake-10x10", "snake-10x10"], "expected players of train.two_snake"),
+        (["a", "b", "--games", "0"], "games is 0"),
+    ],
+)
+def test_who_cannot_play_is_refused(arguments, told, capfd):
+    assert ranking.main(arguments) == 2
+    assert told in " ".join(capfd.readouterr().err.split())
+
+
+def test_players_of_other_boards_cannot_meet(monkeypatch):
+    run = untrained.two_snakes()
+    larger = replace(run.config, env=replace(run.config.env, rows=8))
+    found = {"a": run.config, "b": larger}
+    monkeypatch.setattr(ranking, "_opened", lambda name, best: Player(name, found[name], ()))
+    with pytest.raises(ranking.UsageError, match="b has another board than a"):
+        ranking.opened(ranking.Options(("a", "b")))

@@ -1,0 +1,176 @@
+"""`python -m train.two_snake tournament A B ...`: trained snakes against each other, ranked.
+
+Strengths are those of Bradley and Terry (1952), by the iteration of Hunter (2004), on the scale of
+Elo: 400 points are ten to one. A draw is half a win for both.
+
+Axes: P players.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import numpy as np
+import tyro
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from envs.two_snake.env import RIVAL
+from jaxrl.checks import Seed
+from train.host import runs, store
+from train.host.command import command, parse_flags
+from train.host.config import check_options
+from train.host.errors import UsageError
+from train.host.progress import busy
+from train.host.settings import Games
+from train.two_snake import tournament as arena
+from train.two_snake.config import Config
+from train.two_snake.tournament import Sides
+from train.two_snake.training import parameters
+
+SCALE = 400 / np.log(10)
+MEAN = 1000.0
+"""Elo of the average player."""
+RESAMPLES = 1000
+ROUNDS = 2000
+"""Of the iteration; it converges in far fewer."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Every player meets every other one, half of the games from each side of the board.
+
+    Networks may differ; board, observation and the meals that win must be the same.
+    """
+
+    players: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ()
+    """Run directories, policy files, or names that `python -m train.policies list` shows."""
+    games: Games = 500
+    """Games of each pair, rounded up to an even number."""
+    best: bool = False
+    """The policies of runs that were best while training, instead of the newest."""
+    key: Seed = 5
+    """Root of the random numbers."""
+
+
+class Player(NamedTuple):
+    """A trained snake."""
+
+    name: str
+    config: Config
+    learned: Any  # parameters of its network
+
+
+def main(arguments: list[str]) -> int:
+    def hold() -> None:
+        options = parse_flags("python -m train.two_snake tournament", Options, arguments)
+        check_options(options)
+        players = opened(options)
+        results = played(players, options.games, jax.random.key(options.key))
+        Console().print(table([player.name for player in players], results))
+
+    return command(hold)
+
+
+def opened(options: Options) -> list[Player]:
+    """The players. Raises UsageError for fewer than two, and for those that cannot meet."""
+    if len(options.players) < 2:
+        raise UsageError(f"got {len(options.players)} players; give at least two")
+    players = [_opened(name, options.best) for name in options.players]
+    first = _same(players[0].config)
+    for player in players[1:]:
+        if (other := _same(player.config)) != first:
+            unlike = [k for k in first if first[k] != other[k]]
+            raise UsageError(
+                f"{player.name} has another {unlike[0]} than {players[0].name} "
+                f"({other[unlike[0]]}, not {first[unlike[0]]}): they cannot meet"
+            )
+    names = [player.name for player in players]
+    if len(set(names)) < len(names):
+        return [x._replace(name=f"{i + 1}. {x.name}") for i, x in enumerate(players)]
+    return players
+
+
+def _opened(name: str, best: bool) -> Player:
+    is_run = (Path(name) / "config.yaml").is_file()
+    run = runs.load(name, best) if is_run else store.as_run(name)
+    if run.program.name != "two_snake":
+        raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
+    return Player(Path(name).resolve().stem, run.config, parameters(run.agents[0]))
+
+
+def _same(config: Config) -> dict[str, Any]:
+    """What two players must agree in."""
+    game = config.env
+    return {
+        "board": (game.rows, game.cols),
+        "observation": game.observation,
+        "target": config.curriculum.final_target,
+        "time limit": game.max_steps_in_episode,
+    }
+
+
+def played(players: Sequence[Player], games: int, key: jax.Array) -> dict[tuple[int, int], Any]:
+    """The points of the first player of each pair, `[N]`: 1 for a win, a half for a draw, 0."""
+    found, pairs = {}, list(itertools.combinations(range(len(players)), 2))
+    for (i, j), pair_key in zip(pairs, jax.random.split(key, len(pairs)), strict=True):
+        one, other = players[i], players[j]
+        run = replace(one.config.run, evaluation_games=games, evaluation_greedy=True)
+        config = replace(one.config, run=run)
+        with busy(f"{one.name} against {other.name}"):
+            play = arena.compile_games(config, one.learned, other.config, other.learned)
+            sides = Sides(one.learned, other.learned)
+            outcome = arena.matches(config, play, sides, pair_key, [RIVAL])[RIVAL].outcome
+        won, draw = (np.ravel(outcome[name]).astype(float) for name in ("won", "draw"))
+        found[i, j] = won + draw / 2
+    return found
+
+
+def elo(points: np.ndarray, games: np.ndarray) -> np.ndarray:
+    """Strengths `[P]` from the points of each player against each other, and their games `[P, P]`.
+
+    Each pair that met has drawn one more game, or a player that won all would have no limit.
+    """
+    points, games = points + (games > 0) / 2, games + (games > 0)
+    strength, won = np.ones(len(points)), points.sum(1)
+    for _ in range(ROUNDS):
+        strength = won / (games / (strength[:, None] + strength[None])).sum(1)
+        strength /= np.exp(np.log(strength).mean())
+    return MEAN + SCALE * np.log(strength)
+
+
+def summed(results: dict[tuple[int, int], np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """`(points, games)` `[P, P]` of the results of pairs."""
+    points, games = np.zeros((2, count, count))
+    for (i, j), found in results.items():
+        points[i, j], points[j, i] = found.sum(), len(found) - found.sum()
+        games[i, j] = games[j, i] = len(found)
+    return points, games
+
+
+def intervals(results: dict[tuple[int, int], np.ndarray], count: int) -> np.ndarray:
+    """The 95 % interval of each strength `[2, P]`, from games drawn again with replacement."""
+    rng = np.random.default_rng(0)
+    again = lambda: {pair: rng.choice(x, len(x)) for pair, x in results.items()}
+    samples = [elo(*summed(again(), count)) for _ in range(RESAMPLES)]
+    return np.quantile(samples, (0.025, 0.975), axis=0)
+
+
+def table(names: Sequence[str], results: dict[tuple[int, int], np.ndarray]) -> Table:
+    """The players from the strongest on: Elo, its interval, and points against each other."""
+    points, games = summed(results, len(names))
+    strength, (low, high) = elo(points, games), intervals(results, len(names))
+    order = np.argsort(-strength, kind="stable")
+    made = Table(title="Elo, and points of each against each, per cent", box=box.SIMPLE_HEAD)
+    made.add_column("player")
+    for heading in ("Elo", "95 %", *(names[k] for k in order)):
+        made.add_column(heading, justify="right")
+    for i in order:
+        met = [f"{100 * points[i, k] / games[i, k]:.1f}" if k != i else "" for k in order]
+        interval = f"{low[i]:.0f} to {high[i]:.0f}"
+        made.add_row(names[i], f"{strength[i]:.0f}", interval, *met)
+    return made
