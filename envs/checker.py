@@ -135,9 +135,21 @@ def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
             bool(np.allclose(shown[~done], ended[~done], rtol=ROUNDING, atol=ROUNDING)),
             "final_observation differs from the observation although the episode continues",
         )
+    check_shapes(env.observation_space(params), obs)
     contains = jax.vmap(jax.vmap(env.observation_space(params).contains))
     inside = np.asarray(contains(jax.tree.map(jnp.asarray, seen)))
     require(bool(inside.all()), "an observation is outside observation_space")
+
+
+def check_shapes(space: Any, obs: Any) -> None:
+    """An observation has the shape of its space, where the space says one for a single array."""
+    wanted = getattr(space, "shape", None)
+    if isinstance(wanted, tuple) and len(leaves := jax.tree.leaves(obs)) == 1:
+        found = jnp.shape(leaves[0])
+        require(
+            found == wanted,
+            f"an observation has shape {found}, but observation_space says {wanted}",
+        )
 
 
 def check_time_limit(env: Any, params: Any) -> None:

@@ -164,6 +164,11 @@ class LeavesItsSpace(Snake):
         return 3.0 + super().describe(state, features, params)
 
 
+class ShowsOneMore(Snake):
+    def describe(self, state, features, params):
+        return jnp.append(super().describe(state, features, params), 0.0)
+
+
 class IsNeverEqual(Snake):
     __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
@@ -207,6 +212,7 @@ class Place:
         (TimesOutAsDeath, "time limit made a step terminate"),
         (ForgetsDtype, "observation is float32.* after step, but int32.* after reset"),
         (LeavesItsSpace, "outside observation_space"),
+        (ShowsOneMore, r"shape \(11,\), but observation_space says \(10,\)"),
         (IsNeverEqual, "not equal, so each would compile again"),
     ],
 )

@@ -173,10 +173,11 @@ def read_field(path: str) -> np.ndarray:
         return np.zeros((0, 0), np.float32)
     try:
         values = array_files.read_npy(path)
-    except (FileNotFoundError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}; expected one of numpy.save") from None
+    except ValueError as error:
         raise ValueError(
-            f"{path} is not an .npy file of numbers ({reason}): write it with numpy.save"
+            f"{path} is not an .npy file of numbers ({error}): write it with numpy.save"
         ) from None
     if values.ndim != 2:
         raise ValueError(f"{path} has the shape {values.shape}; expected float [height, width]")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.table import Table
 
+from envs.durotaxis.env import Params
 from jaxrl.checks import Count, Positive, Seed
 from train.durotaxis import episodes as colonies
 from train.durotaxis import graphml, pictures, tables
@@ -85,7 +86,7 @@ def evaluate(run: Run, options: Options) -> Table:
     seconds = time.perf_counter() - started
     ended = [colonies.ended(episodes) for episodes in played]
     content = {
-        "experiment": plain(experiment),
+        "experiment": plain(experiment) | measured(experiment, params),
         "options": asdict(options),
         "updates": run.updates,
         "seconds": seconds,
@@ -105,6 +106,14 @@ def evaluate(run: Run, options: Options) -> Table:
     if options.graphml:
         write_graphs(folder / "graphs", run.seeds, played)
     return table(content, folder)
+
+
+def measured(experiment: Experiment, params: Params) -> dict[str, Any]:
+    """The size of measured ground, px, which has no law."""
+    if not experiment.field_file:
+        return {}
+    size = {"width": int(params.width), "height": int(params.height)}
+    return {**size, "ground": "measured", "slope": None, "base": None}
 
 
 def asked_for(experiment: Experiment, options: Options) -> Experiment:

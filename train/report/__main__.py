@@ -37,8 +37,9 @@ class Options:
     """Run directories."""
     policy: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME")] = ()
     """Policies, also or instead: files, or names that `python -m train.policies list` shows."""
-    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html")
-    """File to write."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """File to write; None: report.html in the run's directory (of a policy, runs/policy-NAME; of
+    several, of the first)."""
     episodes: Annotated[int, Range(least=0, most=20)] = 6
     """Episodes of each run to play; 0: none."""
     steps: Annotated[int, Range(least=1, most=20_000)] = 2_000
@@ -61,11 +62,13 @@ def main(arguments: list[str]) -> int:
             follow(options)
             return
         loaded = opened(options)
-        if not options.out.absolute().parent.is_dir():
-            raise UsageError(f"--out {options.out} lies in no folder; create that first")
-        write_whole(options.out, made(loaded, options))
-        size = options.out.stat().st_size / 1e6
-        Console().print(f"{options.out}  {size:.1f} MB", highlight=False)
+        out = options.out or next(iter(loaded.values())).directory / "report.html"
+        if options.out is not None and not out.absolute().parent.is_dir():
+            raise UsageError(f"--out {out} lies in no folder; create that first")
+        html = made(loaded, options)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out, html)
+        Console().print(f"{out}  {out.stat().st_size / 1e3:,.0f} kB", highlight=False)
 
     return command(report)
 

@@ -164,7 +164,7 @@ def table(names: Sequence[str], results: dict[tuple[int, int], np.ndarray]) -> T
     """The players from the strongest on: Elo, its interval, and points against each other."""
     points, games = summed(results, len(names))
     strength, (low, high) = elo(points, games), intervals(results, len(names))
-    order = np.argsort(-strength, kind="stable")
+    order = [int(k) for k in np.argsort(-strength, kind="stable")]
     made = Table(title="Elo, and points of each against each, per cent", box=box.SIMPLE_HEAD)
     made.add_column("player")
     for heading in ("Elo", "95 %", *(names[k] for k in order)):

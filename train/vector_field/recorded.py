@@ -25,7 +25,8 @@ from jaxrl.networks import latent_filter
 from jaxrl.networks.latent import Window
 from jaxrl.types import AgentState
 from train.host import scores, settings
-from train.host.pictures import BLUE, GREY, save
+from train.host.pictures import BLUE, GREY, legend_below, save
+from train.host.records import write_arrays
 from train.vector_field.config import Config, make_model
 from train.vector_field.recordings import Data, load, oddities
 from train.vector_field.scores import AHEAD, SKIPPED, forecast_r2
@@ -130,7 +131,7 @@ def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
     if shortest < least:
         raise ValueError(
             f"only {shortest} steps in a row in the training or held-out data; expected at least "
-            f"{least}: record longer, or choose a smaller vae.window"
+            f"{least}: record longer, or choose a smaller vae.window or another validation_share"
         )
     return parts
 
@@ -182,7 +183,7 @@ def table(content: dict[str, Any]) -> Table:
     """A row for each seed."""
     caption = "R² of observations so many steps ahead, in the held-out part of the record"
     made = Table(title="forecasts of recorded data", caption=caption)
-    for heading in ("seed", *map(str, SHOWN)):
+    for heading in ("seed", *("now" if k == 0 else f"+{k}" for k in SHOWN)):
         made.add_column(heading, justify="right")
     for row in content["seeds"]:
         made.add_row(str(row["seed"]), *(f"{row['r2'][k]:.3f}" for k in SHOWN))
@@ -190,28 +191,67 @@ def table(content: dict[str, Any]) -> Table:
 
 
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
-    """Writes a picture of the learned dynamics and of the forecasts of each seed."""
+    """Writes a picture of the learned dynamics and the forecasts of each seed, and the arrays."""
     data = load(config.data)
     config = fitting(config, data)
-    model, fit = make_model(config), agents[0]
+    model = make_model(config)
     _, held_out = split(data, config.validation_share, config.vae.window + SKIPPED + AHEAD)
-    y, u = jnp.asarray(held_out.y[0]), jnp.asarray(held_out.u[0])
-    path = np.asarray(jax.jit(partial(latent_filter.states, model))(fit.params, y, u))
-    r2 = jax.jit(partial(held_out_r2, config, model, held_out))
-    figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
+    r2_of = jax.jit(partial(held_out_r2, config, model, held_out))
+    found = learned(config, model, agents[0], data)
+    found["r2"] = np.stack([np.asarray(r2_of(agent)) for agent in agents])
+    paths = [directory / "recorded.png", directory / "recorded.npz"]
+    draw(paths[0], config, model, agents[0], held_out, found)
+    write_arrays(paths[1], found)
+    return paths
+
+
+def draw(
+    path: Path, config: Config, model: Any, fit: Fit, held_out: Data, found: dict[str, np.ndarray]
+) -> None:
+    """The learned field with the filtered states of the held-out data, and R² of the forecasts."""
+    figure = Figure(figsize=(9, 4.4), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
-    axis = np.linspace(-1.1, 1.1, 25) * np.abs(path[:, :2]).max()
-    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
-    rest = np.zeros((*points.shape[:2], model.latent - 2)) + path[:, 2:].mean(0)
-    field = np.asarray(model.velocity(fit.params, jnp.asarray(np.concatenate([points, rest], -1))))
+    y, u = jnp.asarray(held_out.y[0]), jnp.asarray(held_out.u[0])
+    states = np.asarray(jax.jit(partial(latent_filter.states, model))(fit.params, y, u))
+    axis, field = found["axis"], found["field"]
     left.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, color=GREY, linewidth=0.8)
-    left.plot(*path[:, :2].T, color=BLUE, linewidth=0.8, alpha=0.7)
+    left.plot(*states[:, :2].T, color=BLUE, linewidth=0.8, alpha=0.7)
     left.set(xlabel="latent 1", ylabel="latent 2", aspect="equal")
-    left.set_title("learned dynamics and the filtered state", loc="left", size=10)
-    for seed, agent in zip(config.run.seeds, agents, strict=True):
-        right.plot(np.asarray(r2(agent)), label=f"seed {seed}")
+    title = f"learned dynamics and the filtered state, seed {config.run.seeds[0]}"
+    left.set_title(title, loc="left", size=10)
+    for seed, of_seed in zip(config.run.seeds, found["r2"], strict=True):
+        right.plot(of_seed, label=f"seed {seed}")
     right.set(xlabel="steps ahead", ylabel="R²", ylim=(None, 1))
     right.set_title("forecasts of the held-out part", loc="left", size=10)
-    right.legend(frameon=False)
-    save(figure, directory / "recorded.png")
-    return [directory / "recorded.png"]
+    legend_below(figure, right.get_legend_handles_labels()[0])
+    save(figure, path)
+
+
+def learned(config: Config, model: Any, fit: Fit, data: Data) -> dict[str, np.ndarray]:
+    """What a model makes of all data, by name.
+
+    `states` `[E, T, d]` that its filter finds; `forecasts` `[E, T, K + 1, n]` after each step; its
+    `field` `[25, 25, d]` where the first two dimensions are on `axis` `[25]` and the others at
+    their mean; the matrix `decoder` `[n, d]` and `offset` `[n]` of its decoder.
+    """
+    known = Known(jnp.asarray(config.env.dt), jnp.zeros(0), jnp.zeros(0), ())
+
+    @jax.jit
+    def of_episode(y: jax.Array, u: jax.Array) -> tuple[jax.Array, jax.Array]:
+        ahead = latent_filter.forecast(model, fit.params, known, y, u, SHOWN[-1])
+        return latent_filter.states(model, fit.params, y, u), ahead
+
+    found = [of_episode(*map(jnp.asarray, pair)) for pair in zip(data.y, data.u, strict=True)]
+    states, forecasts = (np.stack([np.asarray(x[i]) for x in found]) for i in (0, 1))
+    axis = np.linspace(-1.1, 1.1, 25) * np.abs(states[..., :2]).max()
+    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
+    rest = np.zeros((*points.shape[:2], model.latent - 2)) + states[..., 2:].mean((0, 1))
+    everywhere = jnp.asarray(np.concatenate([points, rest], -1), jnp.float32)
+    return {
+        "states": states,
+        "forecasts": forecasts,
+        "axis": axis,
+        "field": np.asarray(model.velocity(fit.params, everywhere)),
+        "decoder": np.asarray(fit.params["decoder"]["matrix"]),
+        "offset": np.asarray(fit.params["decoder"]["offset"]),
+    }

@@ -56,6 +56,8 @@ def load(path: str) -> Data:
     for name in ("y", "u"):
         if name not in arrays:
             raise ValueError(f"{path} has no array {name!r}; {wanted}")
+    if arrays["y"].ndim == 2 and arrays["u"].ndim == 1:
+        arrays["u"] = arrays["u"][:, None]  # one input
     for name, array in arrays.items():
         if array.ndim not in (2, 3) or array.ndim != arrays["y"].ndim or not array.size:
             raise ValueError(f"{name} in {path} has shape {array.shape}; {wanted}")
@@ -111,6 +113,10 @@ def oddities(data: Data) -> list[str]:
         found.append(
             f"y is constant in {len(constant)} of {y.shape[1]} channels ({shown}{more}, counted "
             "from 0), which adds nothing to the scores: leave them out"
+        )
+    if not np.any(y < 0) and np.all(y == np.round(y)):
+        found.append(
+            "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
         )
     for name, array in zip(data._fields, data, strict=True):
         scale = float(np.std(array, axis=(0, 1), dtype=float).max())

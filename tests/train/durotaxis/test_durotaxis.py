@@ -157,7 +157,7 @@ def test_a_mean_takes_the_place_of_messages():
         ("exponential --env.slope=2", "which float32 cannot hold"),
         ("--env.weights.gold=1", "--env.weights.gold"),
         ("--env.weights.distance=nan", "--env.weights.distance is nan, expected a number that is"),
-        ("--env.field-file=missing.npy", "missing.npy is not an .npy file"),
+        ("--env.field-file=missing.npy", "there is no file missing.npy"),
         ("--env.field-file=flat.npy", "flat.npy has the shape (3,)"),
         ("--env.field-file=words.npy", "words.npy is not an .npy file"),
         ("--agent.learning-rate=nan", "--agent.learning-rate is nan, expected a number"),

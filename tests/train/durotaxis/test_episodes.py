@@ -312,7 +312,7 @@ def test_the_room_for_nodes_grows_with_what_is_asked_for():
         ("--substrate random --m 0.1", "--m would have no effect, as random ground"),
         ("--field-file FIELD --b 1 --width 50", "--b and --width would have no effect"),
         ("--field-file FIELD --substrate linear", "exclude each other"),
-        ("--field-file nowhere.npy", "nowhere.npy is not an .npy file"),
+        ("--field-file nowhere.npy", "there is no file nowhere.npy"),
         ("--width 10", "--width is 10, expected a number at least 20"),
         ("--num-founders 0", "--num-founders is 0"),
         ("--threshold-nodes nan", "--threshold-nodes is nan"),

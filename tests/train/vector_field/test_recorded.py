@@ -57,6 +57,7 @@ HOLE = np.where(np.arange(STEPS)[:, None] == 7, np.nan, Y)
         ({"y": Y}, "no array 'u'"),
         ({"y": HOLE, "u": U}, "y in .* has 4 values that are NaN"),
         ({"y": Y[:, 0], "u": U}, r"y in .* has shape \(400,\)"),
+        ({"y": Y, "u": U[:, 0][:-1]}, "as many steps of both"),
         ({"y": Y[None], "u": U}, r"u in .* has shape \(400, 2\)"),
         ({"y": Y, "u": U[:-1]}, "as many steps of both"),
         ({"y": Y.astype(complex), "u": U}, "complex128; expected real"),
@@ -142,4 +143,15 @@ def test_a_fit_foretells_what_it_has_not_seen(tmp_path):
     assert evaluation
     assert evaluation["seeds"][0]["r2"][1] > 0.5
     assert (result.directory / "recorded.png").stat().st_size > 10_000
+    with np.load(result.directory / "recorded.npz") as found:
+        assert found["states"].shape == (*y.shape[:-1], 2) or found["states"].shape[1:] == (
+            len(y),
+            2,
+        )
+        np.testing.assert_allclose(found["r2"][0], evaluation["seeds"][0]["r2"], atol=1e-4)
+        now = found["states"] @ found["decoder"].T + found["offset"]  # what the filter makes of y
+        np.testing.assert_allclose(found["forecasts"][:, :, 0], now, atol=1e-3)
+        seen = y.reshape(now.shape)
+        assert np.square(now - seen).mean() < 0.5 * np.square(seen - seen.mean((0, 1))).mean()
+        assert found["field"].shape == (len(found["axis"]), len(found["axis"]), 2)
     assert jnp.isfinite(result.state.agent.params["process"]).all()
