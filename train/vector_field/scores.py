@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rich import box
 from rich.table import Table
 
 from envs.vector_field import VectorField
@@ -196,21 +197,28 @@ def comparison_tables(directory: Path, config: Config) -> list[Table]:
     for field in config.env.fields:
         caption = (
             "median over seeds, and its interval: the budget over the samples after which the "
-            "row's error is first as low as the column's at the end; 0: never"
+            "row's error is first as low as the column's at the end"
         )
-        table = Table(title=f"{field}: times fewer samples", caption=caption)
+        title = f"{field}: times fewer samples"
+        table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
         for heading in ("", *config.policies):
             table.add_column(heading, justify="right")
         of_field = [x for x in found if x["field"] == field]
         for name in config.policies:
             row = {x["baseline"]: x for x in of_field if x["policy"] == name}
-            cells = (
-                f"{x['ratio']:.1f} ({x['low']:.1f} to {x['high']:.1f})" if x else ""
-                for x in map(row.get, config.policies)
-            )
-            table.add_row(name, *cells)
+            table.add_row(name, *(_cell(row.get(other)) for other in config.policies))
         tables.append(table)
     return tables
+
+
+def _cell(found: dict[str, Any] | None) -> str:
+    """How many times fewer samples and the interval below; 0 is an error that is never as low."""
+    if found is None:
+        return ""
+    ratio, low, high = (
+        f"{found[name]:.1f}" if found[name] else "never" for name in ("ratio", "low", "high")
+    )
+    return ratio if low == high else f"{ratio}\n{low} to {high}"
 
 
 def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:
