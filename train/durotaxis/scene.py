@@ -60,6 +60,9 @@ def live(run: Run, member: int) -> Live:
         look=lambda game: looks(env, params, game),
         scripts=[SCRIPT],
         constants=lambda state: constants(params) | ground(state.law, params) | {"reach": REACH},
+        picture=lambda state: np.asarray(
+            drawing.draw(stiffness(state.law, params), state.colony, step=int(state.time))
+        ),
         ending=lambda outcome: next((name for name in Ending._fields if outcome[name]), TIME_UP),
         edits=edits,
     )
@@ -165,13 +168,18 @@ def frames(colony: Colony) -> dict[str, np.ndarray]:
     return found if chances is None else found | {"chance": chances}
 
 
+def stiffness(law: Law, params: Params) -> np.ndarray:
+    """That of every px, float32 `[H, W]`."""
+    return scenery.ground(law, np.asarray(params.field), params.width, params.height)
+
+
 def ground(law: Law, params: Params) -> dict[str, Any]:
     """The colours of the ground by row and column, and the range of its stiffness."""
-    stiffness = scenery.ground(law, np.asarray(params.field), params.width, params.height)
-    shade, is_log = scenery.shades(stiffness)
-    step = -(-stiffness.shape[1] // FINEST)
+    found = stiffness(law, params)
+    shade, is_log = scenery.shades(found)
+    step = -(-found.shape[1] // FINEST)
     levels = np.round(shade[::step, ::step] * (scenery.LEVELS - 1)).astype(np.uint8)
-    ends = {"softest": float(stiffness.min()), "stiffest": float(stiffness.max())}
+    ends = {"softest": float(found.min()), "stiffest": float(found.max())}
     return {"ground": levels, **ends, "logarithmic": is_log}
 
 

@@ -71,6 +71,9 @@ def live(run: Run, member: int) -> Live:
         look=look,
         scripts=[SCRIPT],
         constants=lambda state: {"name": run.config.env.id},
+        picture=(lambda state: drawing.frame(made.env, made.params, jax.device_get(state)))
+        if is_drawn
+        else None,
         ending=lambda outcome: "the episode is over",
     )
 

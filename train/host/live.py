@@ -42,6 +42,8 @@ class Live(NamedTuple):
     constants: Callable[[Any], Mapping[str, Any]] = lambda state: {}
     """What the scene draws that does not change from step to step, in a state of a new game, or one
     that was edited."""
+    picture: Callable[[Any], np.ndarray] | None = None
+    """`state -> uint8 [H, W, 3]`, for terminals; None: there is none."""
     ending: Callable[[Mapping[str, Any]], str] = lambda outcome: ""
     """How an episode ended, in a few words, from the outcome of its last step."""
     steer: Callable[[Any, Any, int], Any] | None = None

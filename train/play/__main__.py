@@ -18,7 +18,7 @@ from train.host.errors import UsageError
 from train.host.live import Game, Live
 from train.host.program import Run
 from train.host.progress import busy
-from train.play import messages, server
+from train.play import messages, server, terminal
 from train.report import page
 
 FAVOURITE = "snake-10x10"
@@ -44,6 +44,8 @@ class Options:
     """Which of the run's seeds, counted from 0."""
     key: Seed = 0
     """Root of the random numbers of the first game."""
+    terminal: bool = False
+    """Draw it into this terminal instead of serving a page."""
     port: Annotated[int, Range(least=0, most=65535)] = 0
     """Port on 127.0.0.1; 0: any that is free."""
     browser: bool = True
@@ -54,9 +56,11 @@ def main(arguments: list[str]) -> int:
     def play() -> None:
         options = parse_flags("python -m train.play", Options, arguments)
         check_options(options)
-        table = set_up(options)
         try:
-            asyncio.run(_serve(table, options))
+            if options.terminal:
+                terminal.main(Game(live_of(opened(options), options.member), options.key))
+            else:
+                asyncio.run(_serve(set_up(options), options))
         except KeyboardInterrupt:
             print("stopped")
 

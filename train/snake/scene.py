@@ -36,6 +36,7 @@ def live(run: Run, member: int) -> Live:
         look=lambda game: looks(env, game),
         scripts=SCRIPTS,
         constants=lambda state: constants(env),
+        picture=lambda state: np.asarray(drawing.draw(env.board, state)),
         ending=ending,
         steer=lambda state, action, direction: steered(env, state, direction),
         edits={"food": Edit("move the food", lambda *given: with_food(env, *given))},

@@ -12,6 +12,7 @@ import numpy as np
 
 from envs.snake import bitboard, drawing
 from envs.snake.feature_names import WAYS
+from envs.two_snake import drawing as two_drawing
 from envs.two_snake import frames
 from envs.two_snake.env import RIVAL, Params
 from envs.two_snake.feature_names import FEATURES
@@ -59,6 +60,7 @@ def live(run: Run, member: int) -> Live:
         look=lambda game: looks(env, game, by_itself=True),
         scripts=SCRIPTS,
         constants=lambda state: constants(config),
+        picture=lambda state: np.asarray(two_drawing.draw(env.board, state)),
         ending=lambda outcome: ENDINGS[_ending(outcome)],
         steer=lambda state, action, direction: steered(state, action, direction),
         hand="steer the red snake",

@@ -1,0 +1,112 @@
+"""A policy in a terminal: its picture, its keys, and the whole command on a terminal of its own."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.train import untrained
+from train.host.live import Game
+from train.play import __main__ as command
+from train.play import terminal
+
+CELL = re.compile(r"\x1b\[38;2;(\d+);(\d+);(\d+);48;2;(\d+);(\d+);(\d+)m▀")
+RUNS = {
+    "snake": untrained.snake,
+    "two_snake": untrained.two_snakes,
+    "durotaxis": untrained.colony,
+    "gymnax": untrained.cart_pole,
+}
+
+
+def painted(lines: list[str]) -> np.ndarray:
+    """The pixels that coloured half blocks show, uint8 `[H, W, 3]`."""
+    rows = []
+    for line in filter(CELL.search, lines):
+        cells = np.array(CELL.findall(line), int).reshape(-1, 2, 3)
+        rows += [cells[:, 0], cells[:, 1]]
+    return np.stack(rows)
+
+
+def test_half_blocks_show_every_pixel_that_fits():
+    picture = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)
+    lines = terminal.blocks(picture, 12, 4)
+    np.testing.assert_array_equal(painted(lines), picture)
+    for columns, rows in ((6, 50), (80, 2), (3, 1)):
+        small = painted(terminal.blocks(picture, columns, rows))
+        assert small.shape[1] <= columns
+        assert small.shape[0] <= 2 * rows
+        np.testing.assert_allclose(small.mean((0, 1)), picture.mean((0, 1)), atol=25)
+
+
+def played(make, keys: list[str | None]) -> tuple[Game, list[str]]:
+    """A game after some keys, and what was shown."""
+    run = make()
+    assert run.program.live is not None
+    game, shown, given = Game(run.program.live(run, 0), 0), [], iter([*keys, "q"])
+    terminal.play(game, lambda seconds: next(given), shown.append)
+    return game, shown
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_program_is_drawn_and_goes_on(name):
+    game, shown = played(RUNS[name], [None, None])
+    assert game.moment == 2
+    assert "step 2" in shown[-2]
+    assert painted(shown[-2].splitlines()).std() > 1
+    assert shown[0].startswith(terminal.HIDE)
+    assert terminal.SHOW in shown[-1]
+
+
+def test_keys_pause_step_begin_anew_and_steer():
+    up, left = "\x1b[A", "\x1b[D"
+    game, shown = played(untrained.snake, [" ", None, None, up, left])
+    assert game.moment == 2  # paused, but for the two arrows
+    assert int(game.now.state.heading) == 3
+    assert "steer yourself" in shown[-2]
+    game, _ = played(untrained.snake, [" ", up, "h", "n", " ", None])
+    assert (game.seed, game.moment) == (1, 1)
+    game, _ = played(untrained.cart_pole, [None, "\x1b[C", "\x1b[C", None, "x", "+", "-"])
+    assert game.moment == 3  # nobody can steer: the arrow steps and pauses
+
+
+def test_a_game_that_is_over_waits():
+    game, shown = played(untrained.snake, ["\x1b[A", *[None] * 40])
+    assert game.ending
+    assert game.ending in shown[-2]
+
+
+def test_without_a_terminal_it_is_refused(capfd):
+    assert command.main(["--terminal"]) == 2
+    assert "needs a terminal" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_command_plays_in_a_terminal_and_leaves_it_as_it_was():
+    leader, follower = pty.openpty()
+    arguments = [sys.executable, "-m", "train.play", "--terminal"]
+    environment = os.environ | {"COLUMNS": "80", "LINES": "30"}
+    process = subprocess.Popen(
+        arguments, stdin=follower, stdout=follower, stderr=follower, env=environment
+    )
+    os.close(follower)
+    said, quit_at, begin = b"", None, time.monotonic()
+    while time.monotonic() - begin < 120:
+        if select.select([leader], [], [], 0.2)[0]:
+            try:
+                said += os.read(leader, 65536)
+            except OSError:  # the other side is closed
+                break
+        if b"step 3 " in said and quit_at is None:
+            quit_at = os.write(leader, b"q")
+    assert process.wait(30) == 0
+    assert quit_at == 1
+    assert "▀".encode() in said
+    assert said.rstrip().endswith(b"\x1b[0m")
+    os.close(leader)

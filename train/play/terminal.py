@@ -1,0 +1,124 @@
+"""A policy in a terminal: `python -m train.play --terminal`, with arrow keys to take over.
+
+Two pixels of a picture are one character, the upper half of which has its own colour (U+2580).
+"""
+
+import os
+import select
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from PIL import Image
+
+from train.host.errors import UsageError
+from train.host.live import DOWN, LEFT, RIGHT, UP, Game, Refused
+
+SPEEDS = (1, 2, 5, 10, 20, 30)  # steps a second
+ARROWS = {"\x1b[A": UP, "\x1b[B": DOWN, "\x1b[C": RIGHT, "\x1b[D": LEFT}
+HELP = "space pause · → step · + − speed · n new game · q quit"
+CLEAR, HOME, HIDE, SHOW = "\x1b[2J", "\x1b[H", "\x1b[?25l", "\x1b[?25h"
+LINES = 4  # of text below the picture
+
+ReadKey = Callable[[float], str | None]
+"""`seconds -> key`: the next key, or None if there is none for so long."""
+
+
+def blocks(picture: np.ndarray, columns: int, rows: int) -> list[str]:
+    """A picture uint8 `[H, W, 3]` as lines of coloured half blocks that fit into a terminal."""
+    height, width = picture.shape[:2]
+    scale = min(columns / width, 2 * rows / height)
+    size = max(1, int(width * scale)), max(2, 2 * int(height * scale / 2))
+    small = np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX))
+    lines = []
+    for upper, lower in zip(small[::2], small[1::2], strict=True):
+        pairs = zip(upper.tolist(), lower.tolist(), strict=True)
+        line = "".join(
+            f"\x1b[38;2;{a[0]};{a[1]};{a[2]};48;2;{b[0]};{b[1]};{b[2]}m▀" for a, b in pairs
+        )
+        lines.append(f"{line}\x1b[0m\x1b[K")
+    return lines
+
+
+def play(game: Game, read_key: ReadKey, write: Callable[[str], object]) -> None:
+    """Plays until somebody quits. An arrow takes over, h gives back or takes over without one."""
+    speed, paused, direction, by_hand, said = 3, False, None, False, ""
+    write(HIDE + CLEAR)
+    try:
+        while True:
+            write(screen(game, said, paused, by_hand))
+            said = ""
+            key = read_key(1 / SPEEDS[speed])
+            step = key is None and not paused and not game.ending
+            match key:
+                case "q" | "\x03":
+                    return
+                case " ":
+                    paused = not paused
+                case "n":
+                    game.new(game.seed + 1)
+                    direction = None
+                case "h" if game.live.steer:
+                    by_hand, direction = not by_hand, None
+                case "+" | "-":
+                    speed = min(max(speed + (1 if key == "+" else -1), 0), len(SPEEDS) - 1)
+                case _ if key in ARROWS and game.live.steer:
+                    by_hand, direction = True, ARROWS[key]
+                    step = paused
+                case _ if key in ARROWS:
+                    paused, step = True, ARROWS[key] == RIGHT
+            if step and not game.ending:
+                try:
+                    game.step(direction if by_hand else None)
+                except Refused as error:
+                    said = str(error)
+    finally:
+        write(f"{SHOW}\x1b[0m\n")
+
+
+def screen(game: Game, said: str, paused: bool, by_hand: bool) -> str:
+    """All that is shown of a moment."""
+    columns, rows = shutil.get_terminal_size()
+    assert game.live.picture is not None
+    lines = blocks(game.live.picture(game.now.state), columns, rows - LINES)
+    told = [f"step {game.moment:,}", f"return {game.total:.4g}"]
+    told += ["paused"] * paused + [game.live.hand] * by_hand + [game.ending] * bool(game.ending)
+    steering = f" · arrows {game.live.hand} · h give back" if game.live.steer else ""
+    text = [" · ".join(told), said or f"{HELP}{steering}"]
+    return HOME + "\n".join([*lines, *(f"{x[:columns]}\x1b[K" for x in text)])
+
+
+def main(game: Game) -> None:
+    """Plays in this terminal. Raises UsageError where there is none, or nothing to draw."""
+    if game.live.picture is None:
+        raise UsageError("--terminal: there is no picture of this program; leave it out")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("--terminal needs a terminal for its keys and its picture; leave it out")
+    with keys() as read_key:
+        play(game, read_key, lambda text: (sys.stdout.write(text), sys.stdout.flush()))
+
+
+@contextmanager
+def keys() -> Iterator[ReadKey]:
+    """Keys of this terminal one by one, without the need to press return."""
+    import termios  # not on Windows
+    import tty
+
+    terminal = sys.stdin.fileno()  # read without Python's buffer, which `select` does not see
+    before = termios.tcgetattr(terminal)
+
+    def read_key(seconds: float) -> str | None:
+        if not select.select([terminal], [], [], seconds)[0]:
+            return None
+        found = os.read(terminal, 1)
+        if found == b"\x1b" and select.select([terminal], [], [], 0.01)[0]:
+            found += os.read(terminal, 2)
+        return found.decode(errors="replace") or "q"  # nothing: the terminal is gone
+
+    try:
+        tty.setcbreak(terminal)
+        yield read_key
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
