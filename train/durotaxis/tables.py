@@ -20,12 +20,12 @@ def rows(
 ) -> Columns:
     """One episode: a row for every node and step, including step 0 and the last.
 
-    Ids are for life. `action` is what happens to the node in the next step: `delete`, or `spawn`
-    with its one child, whose columns begin with `spawn_node`; empty after the last step. Lengths
-    are in px. `delete_ratio` is the share that the action asks for, or where it chooses each node
-    by itself, the share deleted. `value` is the critic's, the sum over the K `components` of the
-    reward; `reward` and `reward_NAME` are what the next step earns; `delete_probability` is the
-    policy's for the node, where it chooses each by itself.
+    Ids are for life. `action` is what happens to the node next: `delete`, or `spawn` with its one
+    child (`spawn_node...`); empty after the last step. Lengths are in px. `delete_ratio` is the
+    share that the action asks for, or where it chooses each node by itself, the share deleted.
+    `value` is the critic's, the sum over the K `components` of the reward; `reward` and
+    `reward_NAME` are what the next step earns; `delete_probability` is the policy's for the node,
+    where it chooses each by itself.
     """
     colony, alive = episode.colony, episode.alive
     step = np.nonzero(alive)[0]  # [R]
