@@ -65,8 +65,9 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 def complaints(driver: webdriver.Chrome) -> list[str]:
-    """Errors and warnings in the console since the last call."""
-    return [x["message"] for x in driver.get_log("browser") if x["level"] in ("SEVERE", "WARNING")]
+    """Errors and warnings in the console since the last call, but for those of `colour_at`."""
+    said = [x["message"] for x in driver.get_log("browser") if x["level"] in ("SEVERE", "WARNING")]
+    return [message for message in said if "willReadFrequently" not in message]
 
 
 def colour_at(driver: webdriver.Chrome, x: float, y: float) -> tuple[int, int, int]:

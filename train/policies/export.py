@@ -67,9 +67,7 @@ def main(arguments: list[str]) -> int:
             case ["--help"] | ["-h"]:
                 print(__doc__)
             case _:
-                raise UsageError(
-                    "expected: python -m train.policies export RUN NAME, compile, or list"
-                )
+                raise UsageError("expected: train.policies export RUN NAME, compile RUN, or list")
 
     return command(policies)
 

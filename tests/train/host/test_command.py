@@ -220,7 +220,7 @@ def test_help_explains_every_field(capsys: pytest.CaptureFixture):
     assert "--config FILE: begin with the values in FILE" in text
     for section in ("agent", "run"):
         for field in plain(tiny.Config())[section]:
-            short = field in ("resume", "devices", "distributed")
+            short = field in ("resume", "devices", "distributed", "live")
             assert f"--{'' if short else f'{section}.'}{field.replace('_', '-')}" in text
     assert "Budget of environment steps per seed" in text
 

@@ -83,8 +83,10 @@ def test_it_is_evaluated_and_drawn_without_games(finished: Path, capsys):
     assert (content["updates"], content["key"]) == (UPDATES, 7)
     capsys.readouterr()
     assert render.main([str(finished)]) == 0
-    (path,) = capsys.readouterr().out.split()
-    assert_drawn(Path(path))
+    curve, diagnostics = capsys.readouterr().out.split()
+    assert Path(diagnostics).name == "diagnostics.png"
+    for path in (curve, diagnostics):
+        assert_drawn(Path(path))
 
 
 @pytest.mark.parametrize("flags", [("--games", "3"), ("--sampled",)])

@@ -79,7 +79,9 @@ def test_a_policy_plays_another_game_beside_players_by_rule(policy, tmp_path, mo
 def test_a_policy_is_filmed(policy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert render.main([f"--policy={policy}", "--games=5", "--out=film"]) == 0
-    path, line = capsys.readouterr().out.splitlines()
+    strip, path, line = capsys.readouterr().out.splitlines()
+    assert Path(strip).name == "best_game_strip.png"
+    assert Path(strip).is_file()
     assert line.startswith("5 games: food ")
     assert line.endswith("of 39; 0.0% won")
     with Image.open(path) as film:

@@ -139,7 +139,9 @@ def test_a_policy_is_filmed_and_plays_the_tournament_without_its_run(
     monkeypatch.chdir(tmp_path)
     policy = export.export(finished, str(tmp_path / "small.safetensors"))
     assert render.main([f"--policy={policy}", "--games=7"]) == 0
-    *films, line = capsys.readouterr().out.splitlines()
+    *made, line = capsys.readouterr().out.splitlines()
+    strips, films = made[::2], made[1::2]
+    assert strips == [path.replace(".gif", "_strip.png") for path in films]
     assert films == [f"runs/policy-small/against_{name}.gif" for name in ("greedy", "defensive")]
     for path in films:
         with Image.open(path) as film:
