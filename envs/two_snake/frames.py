@@ -11,7 +11,6 @@ import numpy as np
 
 from envs.snake import bitboard
 from envs.snake.bitboard import Board
-from envs.snake.frames import cell_at as cell_at
 from envs.snake.frames import number_of, of_body
 from envs.two_snake import views
 from envs.two_snake.rules import LEARNER, OTHER, State

@@ -21,14 +21,7 @@ from flax import struct
 from jaxrl import blocks as in_blocks
 from jaxrl import checks, minibatches, policy_gradient, returns, schedules
 from jaxrl.checks import Count, NonNegative, Positive, Range, Share, Span
-from jaxrl.policy_gradient import (
-    Batch,
-    advantages,
-    check_output,
-    descend,
-    make_optimizer,
-    of_actions,
-)
+from jaxrl.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
 from jaxrl.types import Agent, PyTree, Transition
 
 
@@ -139,7 +132,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "stopped": learned.stopped.astype(jnp.float32),
             "learning_rate": jnp.asarray(now.learning_rate, jnp.float32),
-            **of_actions(rollout.action),
+            **policy_gradient.of_actions(rollout.action),
         }
         return State(learned.params, learned.opt_state, state.updates + 1), metrics
 

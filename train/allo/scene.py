@@ -8,6 +8,7 @@ import numpy as np
 
 from envs.grid import drawing, frames
 from train.allo import scores
+from train.allo.config import learning_config
 from train.allo.scores import Truth
 from train.allo.training import make_problem
 from train.host import snapshots
@@ -25,8 +26,8 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
 
     None for a run without snapshots, such as a policy.
     """
-    training = run.program.training(run.config)
-    chunk = run.config.run.chunk_updates(training.steps_per_update)
+    per_update = learning_config(run.config).steps_per_update
+    chunk = run.config.run.chunk_updates(per_update)
     taken = snapshots.snapshots(run.directory, run.updates, chunk)
     if taken is None:
         return None
@@ -34,7 +35,7 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
     truth = jax.device_get(problem.truth)
     count = min(SHOWN, run.config.agent.num_features)
     seeds = list(enumerate(run.seeds))[: wanted.count]
-    steps = taken.updates * training.steps_per_update
+    steps = taken.updates * per_update
     return Scene(
         SCRIPTS,
         [_episode(taken, s, f"seed {seed}", truth, count, steps) for s, seed in seeds],

@@ -12,6 +12,7 @@ import numpy as np
 
 from envs.snake import bitboard, drawing
 from envs.snake.feature_names import WAYS
+from envs.snake.frames import cell_at
 from envs.two_snake import drawing as two_drawing
 from envs.two_snake import frames
 from envs.two_snake.env import RIVAL, Params
@@ -135,7 +136,7 @@ def steered(state: State, action: jax.Array, direction: int) -> jax.Array:
 
 def with_food(env: Arena, state: State, params: Params, place: tuple[float, float]) -> State:
     """The food in the cell of a place (x, y). Raises ValueError off the board, and on a snake."""
-    cell = frames.cell_at(env.board, place)
+    cell = cell_at(env.board, place)
     if bool(jnp.any(bitboard.contains(state.snakes.occupied, cell))):
         raise ValueError("a snake lies there; choose an empty cell")
     return replace(state, food=cell)

@@ -108,11 +108,9 @@ def learned_fields(
 
     `deviation` is the standard deviation of a component of the learned velocity, first seed.
     """
-    env, learner = make_env(config), make_learner(config)
-    points = experiments.grid_points(config.box)
+    learner, points = make_learner(config), experiments.grid_points(config.box)
     of_all = lambda body: jax.jit(jax.vmap(jax.vmap(body)))  # policies and fields
     velocity = of_all(lambda agent: learner.velocity(agent, points))
-    world = of_all(lambda agent: env.velocity(points, learner.world(agent)))
 
     @of_all
     def deviation(agent: AgentState) -> jax.Array:
@@ -123,5 +121,13 @@ def learned_fields(
         return in_order(config, {name: np.asarray(body(x)) for name, x in agent.items()}, axis=0)
 
     learned = np.stack([of_groups(velocity, agent) for agent in agents])
-    true = np.stack([np.asarray(world(next(iter(agent.values()))))[0] for agent in agents])
-    return learned, true, of_groups(deviation, agents[0])
+    return learned, true_fields(config, agents), of_groups(deviation, agents[0])
+
+
+def true_fields(config: Config, agents: list[AgentState]) -> np.ndarray:
+    """`[S, F, G, G, 2]` on the grid; all policies of a seed have the same."""
+    env, learner = make_env(config), make_learner(config)
+    points = experiments.grid_points(config.box)
+    of_one = lambda agent: env.velocity(points, learner.world(agent))
+    world = jax.jit(jax.vmap(jax.vmap(of_one)))  # policies and fields
+    return np.stack([np.asarray(world(next(iter(agent.values()))))[0] for agent in agents])

@@ -40,7 +40,7 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
     recorded = samples_of(run)
     if looks is None or recorded is None:
         return None
-    _, true, _ = pictures.learned_fields(config, run.agents)
+    true = pictures.true_fields(config, run.agents)
     s = wanted.member
     episodes = [
         _episode(
