@@ -14,10 +14,11 @@ from envs.snake.bitboard import Board
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import MODERN_REWARDS, Rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules, State
-from envs.snake.scene import Regions, Scene, flood_regions, open_regions
+from envs.snake.scene import Regions, Scene, flood_regions, open_regions, softly_entrapped
 
 SMALLEST, LARGEST = 4, 20
 RULES = {"classic": CLASSIC, "modern": MODERN}
+ENTRAPMENT = ("off", "judged", "seen")
 
 
 @struct.dataclass
@@ -33,6 +34,8 @@ class Params:
     """Rewards of moves, meals, deaths and wins."""
     grown_share: float = 0.3
     """Share of the games that begin with a long snake, with `grown_starts`."""
+    entrapment_threshold: float = 0.3
+    """A snake that can reach less than this share of the free cells is softly entrapped."""
 
 
 class Snake(Environment):
@@ -49,6 +52,11 @@ class Snake(Environment):
     as data augmentation. With `grown_starts`, a share of the games begins with a snake of any
     length; their `score` counts its cells beyond the first three.
 
+    With `entrapment` "judged", `info["softly_entrapped"]` says after each step whether no move
+    leads to as much as `entrapment_threshold` of the free cells, and the rewards for that count;
+    with "seen", an observation that is a list of numbers has the same as one number more. That
+    takes the flood fill of most observations; with "off" the rewards have no effect.
+
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and
     entrapment is judged by the heading before the action. Rules `modern` let the head follow the
@@ -64,6 +72,7 @@ class Snake(Environment):
         actions: Literal["relative", "absolute"] = "relative",
         mirror: bool = False,
         grown_starts: bool = False,
+        entrapment: Literal["off", "judged", "seen"] = "off",
     ):
         super().__init__()
         for name, size in (("rows", rows), ("cols", cols)):
@@ -83,6 +92,10 @@ class Snake(Environment):
                 f"a mirror needs actions relative and an observation in the head's frame, one of "
                 f"{', '.join(views)}; got {actions} and {observation}"
             )
+        check_name("entrapment", entrapment, ENTRAPMENT)
+        if entrapment == "seen" and len(OBSERVATIONS[observation].shape(self.board)) != 1:
+            raise ValueError(f"{observation} is an image, which has no place for entrapment seen")
+        self.entrapment = entrapment
         self.actions = actions
         self.mirror = mirror
         self.grown_starts = grown_starts
@@ -111,6 +124,8 @@ class Snake(Environment):
         state = rules.start(self.board, self.rules, chance, keep_order)
         if self.grown_starts:
             state = grown.start(self.board, chance[-grown.NUM_WORDS :], params.grown_share, state)
+        if self.entrapment != "off":
+            state = replace(state, reached=open_regions(self.board, self.rules, state).reached)
         # the food does not use the low bits of its word
         return replace(state, mirrored=chance[0] & 1 != 0) if self.mirror else state
 
@@ -125,6 +140,11 @@ class Snake(Environment):
         won = event.filled & self.rules.full_board_wins
         starved = self.is_starved(after, params) & ~event.died
         died = event.died | starved if self.rules.starvation == "terminate" else event.died
+        judged = {}
+        if self.entrapment != "off":  # the observation is made of the same flood fill
+            regions = flood_regions(self.board, self.rules, after)
+            after = replace(after, reached=regions.reached)
+            judged["softly_entrapped"] = self._softly_entrapped(after, regions, params)
         reward = rewards.reward(
             self.board,
             params.rewards,
@@ -134,6 +154,8 @@ class Snake(Environment):
             ate=event.ate,
             won=won,
             timed_out=self.is_truncated(after, params),
+            crowded=rewards.is_crowded(self.board, self.rules, after),
+            entrapped=judged.get("softly_entrapped", jnp.bool_(False)),
         )
         entrapped = event.died & rules.is_entrapped(self.board, self.rules, state)
         target = state.head + rules.offset(self.board, heading)
@@ -146,7 +168,10 @@ class Snake(Environment):
             "death_self": event.died & ~entrapped & ~into_wall,
             "starved": starved,
         }
-        return after, reward, died | won, {"outcome": outcome}
+        return after, reward, died | won, {"outcome": outcome} | judged
+
+    def _softly_entrapped(self, state: State, regions: Regions, params: Params) -> jax.Array:
+        return softly_entrapped(self.board, state, regions, params.entrapment_threshold)
 
     def patience(self, state: State, params: Params) -> jax.Array:
         """The steps that a snake may go without food."""
@@ -185,8 +210,10 @@ class Snake(Environment):
         return self._regions(open_regions, state)
 
     def _regions(self, find, state: State) -> Regions | tuple[()]:
-        if not OBSERVATIONS[self.observation].needs_regions:
+        if not OBSERVATIONS[self.observation].needs_regions and self.entrapment != "seen":
             return ()
+        if state.reached is not None:
+            return Regions(state.reached)
         return find(self.board, self.rules, state)
 
     def describe(self, state: State, features: Regions | tuple[()], params: Params) -> jax.Array:
@@ -198,7 +225,10 @@ class Snake(Environment):
         obs = view.describe(scene)
         if view.reflect is not None and state.mirrored is not None:
             obs = jnp.where(state.mirrored, view.reflect(obs), obs)
-        return obs
+        if self.entrapment != "seen":
+            return obs
+        flag = self._softly_entrapped(state, features, params)  # pyright: ignore[reportArgumentType]
+        return jnp.append(obs, flag.astype(jnp.float32))
 
     @property
     def name(self) -> str:
@@ -213,4 +243,5 @@ class Snake(Environment):
 
     def observation_space(self, params: Params | None = None) -> spaces.Box:
         shape = OBSERVATIONS[self.observation].shape(self.board)
+        shape = (shape[0] + 1,) if self.entrapment == "seen" else shape
         return spaces.Box(-1.0, 1.0, shape, jnp.float32)

@@ -52,6 +52,7 @@ def start(board: Board, random_words: jax.Array, share: float | jax.Array, short
         time=short.time,
         hunger=short.hunger,
         mirrored=short.mirrored,
+        reached=short.reached,
     )
     long = replace(long, food=rules.draw_food(board, long, random_words[3]))
     is_long = (random_words[2] >> 8).astype(jnp.float32) * 2.0**-24 < share

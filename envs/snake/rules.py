@@ -59,6 +59,7 @@ class State(Body):
     time: jax.Array  # steps since the start
     hunger: jax.Array  # steps since the last meal
     mirrored: jax.Array | None = None  # whether observations and actions are reflected
+    reached: Bits | None = None  # words [3] of `scene.Regions`, where entrapment is judged
 
 
 AnyBody = TypeVar("AnyBody", bound=Body)
@@ -144,6 +145,11 @@ def turn(state: Body, action: jax.Array, relative: bool) -> jax.Array:
         return (state.heading + quarter_turns[action]) & 3
     reverses = (action ^ state.heading) == 2
     return jnp.where(reverses, state.heading, action).astype(jnp.int32)
+
+
+def turn_to(heading: jax.Array, wanted: jax.Array | int) -> jax.Array:
+    """The relative action that `turn`s one heading into another; for the reverse 0, forward."""
+    return jnp.array([0, 2, 0, 1], jnp.int32)[(wanted - heading) & 3]
 
 
 def offset(board: Board, heading: jax.Array) -> jax.Array:

@@ -78,6 +78,18 @@ def reach(scene: Scene) -> list[jax.Array]:
     return list(jnp.minimum(cells / free, 1.0))
 
 
+def softly_entrapped(
+    board: Board, state: State, regions: Regions, threshold: float | jax.Array
+) -> jax.Array:
+    """Whether every move leads to less than a share `threshold` of the free cells, if any is left.
+
+    Nothing need have happened yet: there may be a way out once the tail has moved on.
+    """
+    free = board.num_cells - state.length
+    most = jnp.max(bitboard.count(regions.reached))
+    return (most / jnp.maximum(free, 1) < threshold) & (free > 0)
+
+
 def tail_reach(scene: Scene) -> jax.Array:
     """Bool `[3]`: whether a path that begins forward, left, right leads to the tail."""
     beside = bitboard.neighbourhood(scene.board, scene.regions.reached)

@@ -91,6 +91,9 @@ def duel(
             for game, action, after in zip(games, actions, food, strict=True)
         ]
         check_reports(games, reports, reward, terminated, truncated, info["outcome"])
+        if env.entrapment != "off":
+            softly = [game.softly_entrapped() for game in games]
+            same("softly entrapped", info["softly_entrapped"], softly, games)
         over = terminated | truncated
         looked_at = np.flatnonzero(over | (step % look_every == 0))
         check_observations(env, info["final_observation"], games, looked_at)
@@ -140,6 +143,8 @@ def new_game(env: Snake, rules: oracle.Rules, params: Params, snapshot: Snapshot
     food = cell_of(env, snapshot.food[i])
     weights = {name: getattr(params.rewards, name) for name in oracle.Rewards.__annotations__}
     game = Game(rows, cols, body, heading, food, rules, oracle.Rewards(**weights))
+    if env.entrapment != "off":
+        game.entrapment_threshold = params.entrapment_threshold
     assert food in game.free_cells(), f"a game begins with food on {food}\n{oracle.draw(game)}"
     return game
 
@@ -175,6 +180,11 @@ def check_observations(env: Snake, obs, games: list[Game], which) -> None:
     chosen = [games[i] for i in which]
     if chosen:
         expected = [observe(game, env.observation) for game in chosen]
+        if env.entrapment == "seen":
+            expected = [
+                np.append(seen, game.softly_entrapped())
+                for seen, game in zip(expected, chosen, strict=True)
+            ]
         same(env.observation, np.asarray(obs)[list(which)], expected, chosen, tolerance=1e-6)
 
 
@@ -203,6 +213,9 @@ def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell]) -> 
         tally["both"] += report.truncated and report.terminated
         tally["fed by the clock"] += report.truncated and report.ate
         tally["games"] += report.terminated or report.truncated
+        tally["softly entrapped"] += game.softly_entrapped()
+        tally["meals in entrapment"] += report.ate and game.softly_entrapped()
+        tally["crowded"] += game.crowded()
         tally["full boards"] += report.ate and game.food is None
         tally["longest"] = max(tally["longest"], len(game.body))
         tally["into the tail's cell"] += game.head == old_tail

@@ -44,6 +44,10 @@ class Rewards:
     shaping: float = 0.5
     timeout: float = -5.0
     win: float = 0.0
+    length: float = 0.0
+    crowding: float = 0.0
+    entrapment: float = 0.0
+    entrapped_food: float = 0.0
 
 
 @dataclass
@@ -80,6 +84,7 @@ class Game:
     time: int = 0
     hunger: int = 0  # steps since the last meal
     score: int = 0
+    entrapment_threshold: float | None = None  # None: soft entrapment is not judged
 
     @property
     def head(self) -> Cell:
@@ -116,6 +121,34 @@ class Game:
     def entrapped(self) -> bool:
         return all(self.blocked(self.candidate(turn)) for turn in TURNS)
 
+    def softly_entrapped(self) -> bool:
+        """No move leads to as much as a share of the cells that the snake does not cover."""
+        if self.entrapment_threshold is None or not self.free_cells():
+            return False
+        ways = [self.candidate(turn) for turn in TURNS]
+        obstacles = self.obstacles()
+        rooms = [
+            reachable(self.rows, self.cols, cell, obstacles)
+            for cell in ways
+            if not self.blocked(cell)
+        ]
+        most = max(map(len, rooms), default=0)
+        return most / len(self.free_cells()) < self.entrapment_threshold
+
+    def crowded(self) -> bool:
+        """At least three of the four cells beside the head are walls or body."""
+        return sum(self.blocked(cell) for cell in neighbours(self.head)) >= 3
+
+    def alive(self, ate: bool) -> float:
+        """What a snake earns besides for having moved on."""
+        weights = self.rewards
+        earned = weights.length * len(self.body)
+        if self.crowded():
+            earned += weights.crowding
+        if self.softly_entrapped():
+            earned += weights.entrapped_food if ate else weights.entrapment
+        return earned
+
     def starvation_limit(self) -> int:
         hungry = self.rules.starvation_base + self.rules.starvation_per_cell * len(self.body)
         return max(hungry, 2 * self.size)
@@ -148,13 +181,13 @@ class Game:
         self.body.insert(0, target)
         if ate:
             self.eat(food_after)
-            return self.ending(self.rewards.food, "", ate=True)
+            return self.ending(self.rewards.food + self.alive(ate), "", ate=True)
         self.body.pop()
         reward = self.rewards.step
         if before is not None:
             nearer = before - self.distance()
             reward += nearer * self.rewards.shaping / max(self.rows, self.cols)
-        return self.ending(reward, "")
+        return self.ending(reward + self.alive(ate), "")
 
     def eat(self, food_after: Cell | None) -> None:
         free = self.free_cells()

@@ -4,6 +4,7 @@ The environment is played through its public `step`, resets included, and shows 
 that the state in which each game ended is compared as well.
 """
 
+import random
 from dataclasses import replace
 
 import jax
@@ -15,7 +16,7 @@ from scipy import stats
 from envs.snake import positions
 from envs.snake.bitboard import Board
 from envs.snake.env import Params, Snake
-from envs.snake.rewards import Rewards
+from envs.snake.rewards import ENTRAPMENT_REWARDS, Rewards, cpu_rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules
 from tests.envs import snake_oracle as oracle
 from tests.envs.snake_duel import duel
@@ -146,6 +147,50 @@ def test_a_wrong_rule_does_not_go_unnoticed():
         duel(env, env.default_params, wrong, greedy, num_steps=100)
 
 
+# Rewards
+
+
+def test_soft_entrapment_and_crowding_are_paid_for_and_seen():
+    """Under the rewards of the 256-game system, and under weights that tell all events apart."""
+    env = Snake(7, 6, "flood", entrapment="seen")
+    params = replace(env.default_params, rewards=ENTRAPMENT_REWARDS)
+    seen = duel(env, params, oracle.CLASSIC, greedy, num_steps=250)
+    assert min(seen["softly entrapped"], seen["crowded"]) > 200
+    assert seen["meals in entrapment"] > 10
+    env = Snake(6, 6, "planes", "modern", entrapment="judged")
+    weights = replace(WEIGHTS, length=0.17, crowding=-0.31, entrapment=0.53, entrapped_food=-1.9)
+    params = replace(env.default_params, rewards=weights, entrapment_threshold=0.6)
+    rules = oracle.Rules(False, True, "terminate", max_steps=100_000)
+    assert duel(env, params, rules, round_and_round, num_steps=400)["wins"] > 20
+    seen = duel(env, params, rules, greedy, num_steps=200)
+    assert min(seen["softly entrapped"], seen["meals in entrapment"]) > 20
+
+
+def test_the_rewards_of_the_dqn_for_cpus():
+    """Added up from what its authors say, move by move."""
+    env = Snake(8, 7, "compass", actions="absolute")
+    params = replace(env.default_params, rewards=cpu_rewards(8, 7), max_steps_in_episode=128)
+    seen = duel(env, params, oracle.Rules(max_steps=128), greedy, num_steps=200)
+    assert min(seen["meals"], seen["crowded"], seen["terminated"]) > 50
+    weights = oracle.Rewards(**vars(cpu_rewards(8, 7)))
+    rng = random.Random(0)
+    for _ in range(60):
+        body = oracle.classic_body(8, 7)
+        game = oracle.Game(8, 7, body, oracle.RIGHT, (0, 0), rewards=weights)
+        for _ in range(60):
+            before, wanted = game.distance(), greedy(game, rng)
+            eats = game.candidate(wanted) == game.food
+            free = [cell for cell in game.free_cells() if cell != game.food]
+            report = game.step(wanted, rng.choice(free) if eats else None)
+            if report.cause:
+                assert report.reward == -10
+                break
+            progress = 10 if report.ate else 0.1 if game.distance() < before else -0.1
+            blocked = sum(map(game.blocked, oracle.neighbours(game.head)))
+            expected = progress + 0.01 + 0.01 * len(game.body) - 0.05 * (blocked >= 3)
+            assert report.reward == pytest.approx(expected)
+
+
 # Chance
 
 
@@ -212,6 +257,8 @@ def test_random_starts_are_uniform_over_all_that_fit():
         ({"observation": "radar"}, "radar"),
         ({"rules": "baroque"}, "baroque"),
         ({"actions": "both"}, "both"),
+        ({"entrapment": "felt"}, "felt"),
+        ({"observation": "planes", "entrapment": "seen"}, "planes is an image"),
     ],
 )
 def test_an_impossible_game_is_refused_in_one_line(arguments, message):

@@ -7,7 +7,7 @@ from flax import linen as nn
 
 from envs.snake.env import Params, Snake
 from envs.snake.observations import OBSERVATIONS
-from envs.snake.rewards import Rewards
+from envs.snake.rewards import Rewards, cpu_rewards
 from jaxrl import checks
 from jaxrl.agents import dqn, ppo, pqn
 from jaxrl.checks import Count, NonNegative, Range, Share
@@ -57,6 +57,18 @@ class Game:
     """In training, mirror half of the games, left for right."""
     grown_share: Share = 0.0
     """In training, share of the games that start with a snake of random length."""
+    sees_entrapment: bool = False
+    """Append to the observation whether the snake is softly entrapped; not to images."""
+    entrapment_threshold: Share = 0.3
+    """Where no move leads to as large a share of the free cells, the snake is softly entrapped."""
+
+    @property
+    def entrapment(self) -> Literal["off", "judged", "seen"]:
+        """What is made of soft entrapment: it costs a flood fill, so nothing unless it matters."""
+        if self.sees_entrapment:
+            return "seen"
+        weights = self.rewards.entrapment, self.rewards.entrapped_food
+        return "judged" if any(checks.may_be_positive(abs(x)) for x in weights) else "off"
 
 
 @dataclass(frozen=True)
@@ -144,6 +156,8 @@ def check(config: AnyConfig) -> None:
 def idle(config: AnyConfig) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
     found = {"agent.anneal_updates": "anneal_steps sets it"}
+    if config.env.entrapment == "off":
+        found["env.entrapment_threshold"] = "entrapment is neither seen nor paid for"
     if not isinstance(config, PPO):
         found["network.shared"] = "it needs a preset of ppo"
     if isinstance(config, PQN):
@@ -183,11 +197,13 @@ def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
         game.actions,
         mirror=game.mirror and training,
         grown_starts=training and checks.may_be_positive(game.grown_share),
+        entrapment=game.entrapment,
     )
     return env, Params(
         max_steps_in_episode=game.max_steps_in_episode,
         rewards=game.rewards,
         grown_share=game.grown_share,
+        entrapment_threshold=game.entrapment_threshold,
     )
 
 
@@ -254,6 +270,32 @@ def raw_board(size: int) -> DQN:
     )
 
 
+def compass_dqn(size: int) -> DQN:
+    """What the authors of that DQN went on to: a compass, other rewards, an update every step."""
+    return DQN(
+        env=Game(
+            size,
+            size,
+            "compass",
+            actions="absolute",
+            max_steps_in_episode=2 * size * size,
+            rewards=cpu_rewards(size, size),
+        ),
+        network=Network(hidden=(256, 256, 128)),
+        loop=LoopConfig(num_envs=16, num_steps=4),
+        run=settings.PlayConfig(total_steps=1_000_000, chunk_steps=20_480, evaluate_every=5),
+        agent=dqn.Config(
+            learning_rate=3e-4,
+            discount=0.95,
+            updates_per_rollout=64,
+            capacity=50_000,
+            target_period=500,
+            epsilon_transitions=200_000,
+            double=False,
+        ),
+    )
+
+
 def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -> DQN:
     """Presets of the system with 256 games at once."""
     return DQN(
@@ -278,6 +320,7 @@ PRESETS: dict[str, AnyConfig] = {
     ),
     "board": raw_board(10),
     "board20": raw_board(20),
+    "compass": compass_dqn(20),
     "fill": PPO(
         env=Game(
             observation="near",
@@ -300,6 +343,7 @@ SUMMARIES = {
     "rainbow": "Rainbow: DQN with the six extensions of Hessel et al. (2018).",
     "board": "A DQN for CPUs that observes the bare 10×10 board.",
     "board20": "The same on 20×20.",
+    "compass": "A DQN for CPUs with a compass, paid for length and against crowding, on 20×20.",
     "fill": "PPO that learns to fill the board, modern rules on 10×10, 100 million steps.",
 }
 """What each preset is."""
