@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from envs.snake import bitboard, drawing, rules, scene
-from envs.snake.bitboard import Board
+from envs.snake.bitboard import Bits, Board
 from envs.snake.rules import Body, Rules, State
 
 NEVER = np.iinfo(np.int32).min
@@ -74,6 +74,14 @@ def cell_at(board: Board, place: tuple[float, float]) -> jax.Array:
     if not (0 <= row < board.rows and 0 <= col < board.cols):
         raise ValueError(f"there is no cell in row {row}, column {col}; choose one of the board")
     return jnp.int32(board.index(row, col))
+
+
+def empty_cell_at(board: Board, occupied: Bits, place: tuple[float, float]) -> jax.Array:
+    """The same, where no snake may lie. `occupied` may have leading axes, of several snakes."""
+    cell = cell_at(board, place)
+    if bool(jnp.any(bitboard.contains(occupied, cell))):
+        raise ValueError("a snake lies there; choose an empty cell")
+    return cell
 
 
 @partial(jax.jit, static_argnums=(0, 1))

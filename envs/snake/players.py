@@ -25,7 +25,7 @@ from envs.snake.bitboard import Board
 from envs.snake.cycles import cycle
 from envs.snake.env import Snake
 from envs.snake.moves import Moves, first, leads_to_food, moves, prospect
-from envs.snake.rules import Rules, State
+from envs.snake.rules import Rules, State, turn_to
 
 Player = Callable[[Board, Rules, State, jax.Array], jax.Array]
 
@@ -37,7 +37,7 @@ def action_for(env: Snake, state: State, heading: jax.Array) -> jax.Array:
     """The action of `env` that takes `heading`; a reversal, which no snake can do, goes forward."""
     if env.actions == "absolute":
         return heading
-    return jnp.array([0, 2, 0, 1], jnp.int32)[(heading - state.heading) & 3]
+    return turn_to(state.heading, heading)
 
 
 def random(board: Board, rules: Rules, state: State, key: jax.Array) -> jax.Array:

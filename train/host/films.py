@@ -21,9 +21,7 @@ def as_webp(film: Path) -> Path:
     A half to a quarter of the size; all browsers show it, some viewers of pictures do not.
     """
     path = film.with_suffix(".webp")
-    with Image.open(film) as opened:
-        frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(opened)]
-        times = [frame.info["duration"] for frame in ImageSequence.Iterator(opened)]
+    frames, times = decoded(film)
     with replacing(path) as file:
         how = {"lossless": True, "quality": 50, "method": 3, "loop": 0, "duration": times}
         frames[0].save(file, "WEBP", save_all=True, append_images=frames[1:], **how)
@@ -31,13 +29,19 @@ def as_webp(film: Path) -> Path:
     return path
 
 
+def decoded(film: Path) -> tuple[list[Image.Image], list[int]]:
+    """The frames of a film, and for how many milliseconds each is shown."""
+    with Image.open(film) as opened:
+        shown = [(x.convert("RGB"), x.info["duration"]) for x in ImageSequence.Iterator(opened)]
+    return [frame for frame, _ in shown], [time for _, time in shown]
+
+
 def strip(film: Path) -> Path:
     """Writes `NAME_strip.png`: moments of a film, evenly spread, the first and the last included.
 
     Pixels are enlarged by a whole number, so that edges stay sharp in print.
     """
-    with Image.open(film) as opened:
-        frames = [frame.convert("RGB") for frame in ImageSequence.Iterator(opened)]
+    frames, _ = decoded(film)
     chosen = sorted({round(i) for i in np.linspace(0, len(frames) - 1, MOMENTS)})
     width, height = frames[0].size
     across = min(ACROSS, len(chosen))

@@ -1,15 +1,10 @@
-"""The server of live games: for browsers on this machine alone.
+"""The server of live games: for browsers on this machine alone (`train.host.private_address`).
 
-It listens on 127.0.0.1. Every address begins with a random token, so that other pages and other
-people of the machine cannot find it; requests must name this server as their host, or a page
-elsewhere could reach it by a name of its own (DNS rebinding); and a WebSocket must come from the
-page of this server.
+A WebSocket must also come from the page of this server.
 """
 
 import asyncio
-import hmac
 import logging
-import secrets
 from collections.abc import Callable
 from http import HTTPStatus
 from importlib.util import find_spec
@@ -17,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from train.host.errors import UsageError
 from train.host.live import Game
+from train.host.private_address import MACHINE, PrivateAddress, headers
 from train.play import messages
 
 if TYPE_CHECKING:  # an optional package
     from websockets.asyncio.server import Server, ServerConnection
     from websockets.http11 import Request, Response
 
-ADDRESS = "127.0.0.1"
 MOST_GAMES = 4
 """Games at a time; each open page has one."""
 
@@ -39,13 +34,12 @@ class Table:
 
     def __init__(self, page: str, make_game: Callable[[], Game], token: str = ""):
         self.page, self.make_game = page.encode(), make_game
-        self.token = token or secrets.token_urlsafe(16)
+        self.address = PrivateAddress(token=token)
         self.open = 0
-        self.port = 0
 
     @property
     def url(self) -> str:
-        return f"http://{ADDRESS}:{self.port}/{self.token}/"
+        return self.address.url
 
     async def listen(self, port: int = 0) -> "Server":
         """Starts to serve; port 0 is any that is free. Raises OSError for one that is taken."""
@@ -53,29 +47,27 @@ class Table:
 
         server = await serve(
             self.play,
-            ADDRESS,
+            MACHINE,
             port,
             process_request=self.respond,
             max_size=messages.LONGEST,
             logger=_silent(),
             server_header=None,
         )
-        self.port = server.sockets[0].getsockname()[1]
+        self.address.port = server.sockets[0].getsockname()[1]
         return server
 
     def respond(self, connection: "ServerConnection", request: "Request") -> "Response | None":
         """The page, a refusal, or None for a WebSocket that may begin."""
-        hosts = [f"{name}:{self.port}" for name in (ADDRESS, "localhost")]
-        if request.headers.get_all("Host") not in [[host] for host in hosts]:
-            return connection.respond(HTTPStatus.FORBIDDEN, "wrong host\n")
-        base, path = f"/{self.token}/", request.path.partition("?")[0]
-        if not hmac.compare_digest(path[: len(base)].encode(), base.encode()):
-            return connection.respond(HTTPStatus.FORBIDDEN, "wrong address: use the one printed\n")
-        if path == base:
+        path = request.path.partition("?")[0]
+        if why := self.address.refusal(request.headers.get_all("Host"), path):
+            return connection.respond(HTTPStatus.FORBIDDEN, why)
+        if path == self.address.base:
             return self._page(connection)
-        if path != f"{base}socket":
+        if path != f"{self.address.base}socket":
             return connection.respond(HTTPStatus.NOT_FOUND, "there is nothing here\n")
-        if request.headers.get_all("Origin") not in [[f"http://{host}"] for host in hosts]:
+        origins = [[f"http://{host}"] for host in self.address.hosts]
+        if request.headers.get_all("Origin") not in origins:
             return connection.respond(HTTPStatus.FORBIDDEN, "wrong origin\n")
         if self.open >= MOST_GAMES:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open\n")
@@ -83,13 +75,7 @@ class Table:
 
     def _page(self, connection: "ServerConnection") -> "Response":
         response = connection.respond(HTTPStatus.OK, "")
-        for name, value in (
-            ("Content-Type", "text/html; charset=utf-8"),
-            ("Content-Length", str(len(self.page))),
-            ("Cache-Control", "no-store"),
-            ("Referrer-Policy", "no-referrer"),
-            ("X-Frame-Options", "DENY"),
-        ):
+        for name, value in headers("text/html", len(self.page)).items():
             if name in response.headers:
                 del response.headers[name]
             response.headers[name] = value

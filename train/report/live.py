@@ -1,14 +1,11 @@
 """The page of a run that is still learning, on this machine alone: `--live`.
 
-The server listens on 127.0.0.1. Its address begins with a random token, and requests must name this
-server as their host, or a page elsewhere could reach it by a name of its own (DNS rebinding). It
-reads what the run has written and never the run itself, so it costs a run nothing but the processor
-time of a few milliseconds every few seconds.
+For browsers on this machine (`train.host.private_address`). The server reads what the run has
+written and never the run itself, so it costs a run nothing but the processor time of a few
+milliseconds every few seconds.
 """
 
-import hmac
 import os
-import secrets
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,9 +15,8 @@ from typing import Any
 from rich.console import Console
 
 from train.host import metrics_file, runs
+from train.host.private_address import MACHINE, PrivateAddress, headers
 from train.report import contents, page
-
-ADDRESS = "127.0.0.1"
 
 
 class Follower:
@@ -59,9 +55,9 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, follower: Follower, port: int = 0):
-        super().__init__((ADDRESS, port), _Handler)
+        super().__init__((MACHINE, port), _Handler)
         self.follower = follower
-        self.token = secrets.token_urlsafe(16)
+        self.address = PrivateAddress(self.server_port)
         self.parent = os.getppid()
 
     def service_actions(self) -> None:
@@ -71,7 +67,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://{ADDRESS}:{self.server_port}/{self.token}/"
+        return self.address.url
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -79,11 +75,9 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = sys_version = ""
 
     def do_GET(self) -> None:
-        base = f"/{self.server.token}/"
-        hosts = [f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")]
-        is_ours = self.headers.get_all("Host", []) in [[host] for host in hosts]
-        if not (is_ours and hmac.compare_digest(self.path[: len(base)].encode(), base.encode())):
-            self._answer(HTTPStatus.FORBIDDEN, "wrong address: use the one printed\n", "text/plain")
+        base = self.server.address.base
+        if why := self.server.address.refusal(self.headers.get_all("Host", []), self.path):
+            self._answer(HTTPStatus.FORBIDDEN, why, "text/plain")
         elif self.path == base:
             self._answer(HTTPStatus.OK, self.server.follower.page(), "text/html")
         elif self.path == f"{base}data":
@@ -95,13 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, status: HTTPStatus, text: str, kind: str) -> None:
         content = text.encode()
         self.send_response(status)
-        for name, value in (
-            ("Content-Type", f"{kind}; charset=utf-8"),
-            ("Content-Length", str(len(content))),
-            ("Cache-Control", "no-store"),
-            ("Referrer-Policy", "no-referrer"),
-            ("X-Frame-Options", "DENY"),
-        ):
+        for name, value in headers(kind, len(content)).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)

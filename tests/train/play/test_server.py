@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.train import untrained
 from train.host.live import Game
+from train.host.private_address import MACHINE
 from train.play import __main__ as play
 from train.play import server
 
@@ -40,14 +41,14 @@ def served(live, visit):
 
 
 def socket_of(table, **changes):
-    address = f"ws://{server.ADDRESS}:{table.port}/{table.token}/socket"
-    origin = f"http://{server.ADDRESS}:{table.port}"
+    address = f"ws://{MACHINE}:{table.address.port}/{table.address.token}/socket"
+    origin = f"http://{MACHINE}:{table.address.port}"
     return connect(changes.pop("uri", address), origin=changes.pop("origin", origin), **changes)
 
 
 async def status_of(table, path: str, **headers: str) -> int:
     def ask():
-        request = urllib.request.Request(f"http://{server.ADDRESS}:{table.port}{path}")
+        request = urllib.request.Request(f"http://{MACHINE}:{table.address.port}{path}")
         for name, value in headers.items():
             request.add_header(name, value)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -78,11 +79,17 @@ def test_a_game_is_played_over_a_socket(live):
 
 def test_the_page_is_at_its_secret_address_alone(live):
     async def visit(table):
-        wrong = f"/{table.token[:-1]}x/"
-        paths = (f"/{table.token}/", f"/{table.token}/?x=1", "/", wrong, f"/{table.token}/../")
+        wrong = f"/{table.address.token[:-1]}x/"
+        paths = (
+            f"/{table.address.token}/",
+            f"/{table.address.token}/?x=1",
+            "/",
+            wrong,
+            f"/{table.address.token}/../",
+        )
         found = [await status_of(table, path) for path in paths]
-        found.append(await status_of(table, f"/{table.token}/", Host="evil.example"))
-        found.append(await status_of(table, f"/{table.token}/other"))
+        found.append(await status_of(table, f"/{table.address.token}/", Host="evil.example"))
+        found.append(await status_of(table, f"/{table.address.token}/other"))
         return found
 
     assert served(live, visit) == [200, 200, 403, 403, 404, 403, 404]
@@ -91,7 +98,7 @@ def test_the_page_is_at_its_secret_address_alone(live):
 def test_other_origins_and_wrong_tokens_get_no_socket(live):
     async def visit(table):
         found = []
-        base = f"ws://{server.ADDRESS}:{table.port}"
+        base = f"ws://{MACHINE}:{table.address.port}"
         for changes in (
             {"origin": "http://evil.example"},
             {"origin": None},

@@ -60,10 +60,10 @@ def test_data_are_the_record_so_far(follower):
 
 
 def test_only_the_secret_address_answers(server):
-    base = f"/{server.token}/"
+    base = f"/{server.address.token}/"
     assert ask(server, base)[0] == 200
     assert json.loads(ask(server, f"{base}data")[1])["steps"] == 40
-    for path in ("/", f"/{server.token}", f"/{server.token[1:]}/data", "/data"):
+    for path in ("/", f"/{server.address.token}", f"/{server.address.token[1:]}/data", "/data"):
         assert ask(server, path)[0] == 403
     assert ask(server, f"{base}data", Host="evil.example")[0] == 403
     assert ask(server, f"{base}etc/passwd")[0] == 404
