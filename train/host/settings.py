@@ -67,6 +67,9 @@ class Training:
     pure function. Without it `games.of_player` makes them, if that makes the evaluation."""
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What the parts of measures that are lists are called, for legends: by measure, in order."""
+    endings: Mapping[str, str] = field(default_factory=dict)
+    """Ways in which episodes end, one of which is true of each: by name in the outcome what it is
+    called, and by "" what it is called if none of the others is."""
     snapshot: Callable[[Any], dict[str, jax.Array]] | None = None
     """`state -> arrays` of one seed: what a run looks like while it learns, kept from time to time
     (`train.host.snapshots`). A pure function."""

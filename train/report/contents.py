@@ -43,6 +43,7 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
         "steps": run.updates * training.steps_per_update,
         "unit": training.unit,
         "score": training.score,
+        "endings": [[name, label] for name, label in training.endings.items()],
         "seeds": run.seeds,
     }
 

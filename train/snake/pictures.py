@@ -1,4 +1,4 @@
-"""The learning curve of a run of Snake, and films of its games."""
+"""The learning curve of a run of Snake, how its games ended, and films of them."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,29 +12,41 @@ from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
-from train.host import pictures, runs
+from train.host import outcomes, pictures, runs
 from train.host.games import Played
 from train.host.program import Run
 from train.host.progress import busy
 from train.host.settings import Evaluation
 from train.snake.config import AnyConfig, make_env
-from train.snake.training import SCORE, make_training
+from train.snake.training import ENDINGS, SCORE, make_training
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """The curve of a run, and a film of the best of `games` games played with `key`."""
+    """Curve and endings of a run; a histogram of `games` games with `key`, a film of the best."""
     game = run.config.env
     title = f"Snake {game.rows}×{game.cols}, {game.observation}"
-    curve = pictures.draw_curve(run.directory, SCORE, title)
+    made = [pictures.draw_curve(run.directory, SCORE, title)]
+    if path := outcomes.draw_endings(run.directory, ENDINGS, f"{title}: how training games ended"):
+        made.append(path)
     if not games:
-        return [curve]
+        return made
     config = runs.with_evaluation(run.config, evaluation_games=games)
     if evaluation is None:
         alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
         evaluation = make_training(config).evaluate(*alone)
     played = evaluation.detail
+    made.append(draw_scores(run, title, played.episodes))
     film = draw_film(run.directory, config, run.agents[0], key, played, played.episodes[0])
-    return [curve, film]
+    return [*made, film]
+
+
+def draw_scores(run: Run, title: str, played: list[Episodes]) -> Path:
+    """Writes `scores.png`, the food of the games of each seed."""
+    seeds = run.seeds[: len(played)]
+    names = [f"seed {seed}" if len(seeds) > 1 else "" for seed in seeds]
+    food = [np.ravel(games.outcome[SCORE])[np.ravel(games.complete)] for games in played]
+    panel = dict(zip(names, food, strict=True))
+    return outcomes.draw_scores(run.directory, title, "food eaten in a game", {"": panel})
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path, str]:

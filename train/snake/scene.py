@@ -8,14 +8,15 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from envs.snake import bitboard, drawing, frames, rules
+from envs.snake import drawing, frames, rules
 from envs.snake.env import Params, Snake
 from envs.snake.feature_names import NAMES, SIDES, WAYS
+from envs.snake.players import action_for
 from train.host import episodes
 from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.live import Edit, Live
 from train.host.program import Run, Wanted
-from train.snake.training import make_player
+from train.snake.training import ENDINGS, make_player
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("snake.js")
 
@@ -38,7 +39,7 @@ def live(run: Run, member: int) -> Live:
         constants=lambda state: constants(env),
         picture=lambda state: np.asarray(drawing.draw(env.board, state)),
         ending=ending,
-        steer=lambda state, action, direction: steered(env, state, direction),
+        steer=lambda state, action, direction: action_for(env, state, jnp.int32(direction)),
         edits={"food": Edit("move the food", lambda *given: with_food(env, *given))},
     )
 
@@ -64,36 +65,27 @@ def looks(env: Snake, game: Recording) -> tuple[dict[str, np.ndarray], dict[str,
     """What is drawn of a game, and what the agent makes of it."""
     bars = episodes.bars(game, WAYS if env.actions == "relative" else SIDES)
     if env.observation in NAMES:
-        bars["what it sees"] = episodes.named(game, NAMES[env.observation])
+        bars["what it sees"] = sights(env, game)
     return frames.of_game(env.board, env.rules, game.state), bars
+
+
+def sights(env: Snake, game: Recording) -> Bars:
+    """The numbers of the observation that have names."""
+    names = NAMES[env.observation]
+    if env.entrapment != "seen":
+        return episodes.named(game, names)
+    obs = np.asarray(game.obs)
+    named = game._replace(obs=np.append(obs[:, : len(names)], obs[:, -1:], axis=1))
+    return episodes.named(named, [*names, "entrapped"])
 
 
 def ending(outcome: Mapping[str, Any]) -> str:
     """How a game ended."""
-    causes = {
-        "won": "board full",
-        "starved": "starved",
-        "entrapped": "no way out",
-        "death_wall": "into the wall",
-        "death_self": "into itself",
-    }
-    return next((text for name, text in causes.items() if outcome[name]), "time up")
-
-
-def steered(env: Snake, state: rules.State, direction: int) -> jnp.ndarray:
-    """The action that goes up, right, down or left; backwards is straight on."""
-    turn = (direction - int(state.heading)) % 4
-    if env.actions == "absolute":
-        return jnp.int32(int(state.heading) if turn == 2 else direction)
-    forward, right, left = 0, 2, 1
-    return jnp.int32({0: forward, 1: right, 2: forward, 3: left}[turn])
+    return next((text for name, text in ENDINGS.items() if name and outcome[name]), ENDINGS[""])
 
 
 def with_food(
     env: Snake, state: rules.State, params: Params, place: tuple[float, float]
 ) -> rules.State:
     """The food in the cell of a place (x, y). Raises ValueError off the board, and on the snake."""
-    cell = frames.cell_at(env.board, place)
-    if bool(bitboard.contains(state.occupied, cell)):
-        raise ValueError("the snake lies there; choose an empty cell")
-    return replace(state, food=cell)
+    return replace(state, food=frames.empty_cell_at(env.board, state.occupied, place))

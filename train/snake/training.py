@@ -8,6 +8,15 @@ from train.snake.config import AnyConfig, check, make_agent, make_env
 
 SCORE = "score"
 """Pieces of food eaten in a game."""
+ENDINGS = {
+    "won": "board full",
+    "death_wall": "into the wall",
+    "death_self": "into itself",
+    "entrapped": "no way out",
+    "starved": "starved",
+    "": "time up",
+}
+"""How games end, by name in the outcome."""
 
 
 def make_training(config: AnyConfig) -> settings.Training:
@@ -27,6 +36,7 @@ def make_training(config: AnyConfig) -> settings.Training:
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,
+        endings=ENDINGS,
         budget_shapes_learning=config.anneal_steps is None,
     )
 

@@ -102,6 +102,23 @@ function keyOf(curves) {
   }));
 }
 
+/** Shares that add up to one over x: each of `parts` has a label, a colour and y. */
+function stack(title, x, parts, options = {}) {
+  const { svg, place } = axes([0, ...x], [0, 1], options);
+  svg.setAttribute("aria-label", `${title}, shares over time`);
+  let below = x.map(() => 0);
+  for (const { label, colour, y } of parts) {
+    const above = below.map((low, i) => Math.min(1, low + y[i]));
+    // a share is that of all steps since the point before
+    const edge = (ys) => ys.flatMap((v, i) => [place(i ? x[i - 1] : 0, v), place(x[i], v)]);
+    const ring = [...edge(above), ...edge(below).reverse()];
+    const d = `M${ring.map((p) => p.map((v) => v.toFixed(1)).join(" ")).join("L")}Z`;
+    svg.append(drawn("path", { fill: colour, d }, drawn("title", {}, label)));
+    below = above;
+  }
+  return element("figure", { class: "chart", style: "margin:0" }, element("h3", {}, title), svg, keyOf(parts));
+}
+
 /** Bars of a histogram, the mean marked. */
 function histogram(title, { edges, counts, mean, games }) {
   const { svg, place } = axes([edges[0], edges.at(-1)], [0, ...counts]);

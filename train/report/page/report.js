@@ -36,7 +36,25 @@ function learning() {
   const options = window.innerWidth < 640 ? { height: 200 } : { width: 760, height: 260 };
   const said = `Over ${REPORT.runs[0].unit}. Thin lines are members, the thick one is their mean with its 95 % interval from three on; dots are scores of other games while training.`;
   const charts = scores.map((name) => element("div", { class: "charts" }, chart(words(name), curvesOf(name), options)));
-  return section("Learning", legend(), ...charts, element("p", { class: "note" }, said));
+  return section("Learning", legend(), ...charts, ...endings(), element("p", { class: "note" }, said));
+}
+
+/** How training games ended, of each run whose program says so. */
+function endings() {
+  const charts = REPORT.runs.flatMap((run, i) => {
+    const record = REPORT.records[i], named = run.endings.filter(([name]) => name);
+    const means = named.map(([name]) => record?.series[name]?.curves[0].mean ?? []);
+    const known = (record?.steps ?? []).map((_, k) => k).filter((k) => means.length && means.every((y) => Number.isFinite(y[k])));
+    if (!known.length) return [];
+    const of = (name) => known.map((k) => {
+      const share = (other) => means[named.findIndex(([n]) => n === other)][k];
+      return name ? share(name) : Math.max(0, 1 - named.reduce((sum, [other]) => sum + share(other), 0));
+    });
+    const parts = run.endings.map(([name, label], part) => ({ label, colour: `var(--run-${part % 6})`, y: of(name) }));
+    const title = REPORT.runs.length > 1 ? `How games ended: ${run.name}` : "How games ended";
+    return [stack(title, known.map((k) => record.steps[k]), parts, { width: 760, height: 220 })];
+  });
+  return charts.map((x) => element("div", { class: "charts" }, x));
 }
 
 function legend() {
