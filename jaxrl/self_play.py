@@ -3,7 +3,8 @@
 The environment has two players. Its observation is a dict of "own", the learner's view; "other",
 the opponent's view; and "rival", an unsigned integer that is constant within an episode and selects
 the member of the pool that plays it. An action is `[2]`: the learner's and the opponent's. The
-learner learns from its own side alone.
+learner learns from its own side alone. Where the observation has "guest", that says whether a fixed
+policy plays instead, of whatever network.
 
 Against its newest self only, an agent may cycle through strategies and forget old ones; a pool of
 past selves prevents that (fictitious self-play: Heinrich et al. 2015).
@@ -37,41 +38,58 @@ class State(NamedTuple):
     """The learner and its opponents."""
 
     learner: AgentState
-    pool: PyTree  # [P, ...] parameters of the learner, in a ring
+    pool: PyTree  # [P, ...] parameters of the learner, in a ring; () without rivals
     taken: jax.Array  # int32, snapshots so far; the first is the untrained learner
     updates: jax.Array  # int32
     is_frozen: jax.Array  # bool; no more snapshots. Set by whoever owns the state
 
 
+Respond = Callable[[PyTree, Observation, jax.Array], Action]
+Guest = Callable[[Observation, jax.Array], Action]
+
+
 def make(
-    agent: Agent,
-    respond: Callable[[PyTree, Observation, jax.Array], Action],
-    config: Config,
+    agent: Agent, respond: Respond | None, config: Config, guest: Guest | None = None
 ) -> Agent:
     """`agent` playing both sides of the game.
 
-    `respond(params, obs, key) -> action` is the policy of a member of the pool, given the field
-    `params` of the agent's state. Raises ValueError for a pool without members.
+    `respond(params, obs, key) -> action` is the policy of a member of the pool, given `params` of
+    the agent's state; None: no rival is ever met, and there is no pool. `guest(obs, key) -> action`
+    is the policy of the guest, where one is met. Raises ValueError for a pool without members, and
+    if there is no opponent.
     """
     checks.config(config)
+    if respond is None and guest is None:
+        raise ValueError("self-play without an opponent: give `respond`, `guest` or both")
 
     def init(key: jax.Array, obs: Observation) -> State:
         learner = agent.init(key, obs["own"])
+        zero = jnp.zeros((), jnp.int32)
+        if respond is None:
+            return State(learner, (), zero, zero, jnp.bool_(False))
         pool = jax.tree.map(
             lambda x: jnp.zeros((config.pool_size, *jnp.shape(x)), jnp.result_type(x)),
             learner.params,
         )
-        zero = jnp.zeros((), jnp.int32)
         return snapshot(State(learner, pool, zero, zero, jnp.bool_(False)))
 
     def act(state: State, memory: Memory, obs: Observation, key: jax.Array):
         own_key, other_key = jax.random.split(key)
         own, memory, extras = agent.act(state.learner, memory, obs["own"], own_key)
+        return jnp.stack([own, answer(state, obs, other_key)]), memory, extras
+
+    def answer(state: State, obs: Observation, key: jax.Array) -> Action:
+        if respond is None:
+            assert guest is not None  # or it had been refused
+            return guest(obs["other"], key)
         # The pool is shared by all environments, so this is one matrix product per member; indexing
         # the parameters of the one that plays would copy them for every environment.
-        answers = jax.vmap(respond, in_axes=(0, None, None))(state.pool, obs["other"], other_key)
-        other = answers[member(state, obs["rival"])]
-        return jnp.stack([own, other]), memory, extras
+        answers = jax.vmap(respond, in_axes=(0, None, None))(state.pool, obs["other"], key)
+        rival = answers[member(state, obs["rival"])]
+        if guest is None:
+            return rival
+        its = guest(obs["other"], jax.random.clone(key))  # only one of both is played
+        return jnp.where(obs["guest"], its, rival)
 
     def explain(state: State, memory: Memory, obs: Observation) -> Metrics:
         return agent.explain(state.learner, memory, obs["own"])
@@ -87,7 +105,9 @@ def make(
 
 
 def snapshot(state: State) -> State:
-    """Adds the learner to the pool; a full pool loses its oldest member."""
+    """Adds the learner to the pool, if there is one; a full pool loses its oldest member."""
+    if not jax.tree.leaves(state.pool):
+        return state
     place = state.taken % pool_size(state)
     pool = jax.tree.map(
         lambda ring, x: jax.lax.dynamic_update_index_in_dim(ring, x, place, 0),

@@ -22,7 +22,9 @@ from envs.two_snake.spaces import Pair, Views
 from envs.two_snake.views import Regions, View
 
 SMALLEST, NARROWEST, LARGEST = 4, 9, 20
-RIVAL = "rival"
+RIVAL, GUEST = "rival", "guest"
+MOVED = (RIVAL, GUEST)
+"""Opponents that an agent moves: a member of a trainer's pool, and somebody else."""
 
 
 @struct.dataclass
@@ -52,10 +54,11 @@ class TwoSnake(Environment):
     truncates, which is a draw.
 
     `opponents` are scripts (`envs.two_snake.opponents`), one of which is drawn for each episode.
-    With `rival` they may also be "rival", a snake moved by an agent: then an action has a second
-    entry for it (ignored where a script plays), and an observation is a dict of "own", "other"
-    (the same, from the opponent's side) and "rival": uint32, random, constant within an episode, by
-    which a trainer selects a member of its pool.
+    With `rival` they may also be "rival" or "guest", snakes moved by an agent: then an action has a
+    second entry for it (ignored where a script plays), and an observation is a dict of "own",
+    "other" (the same, from the opponent's side) and "rival": uint32, random, constant within an
+    episode, by which a trainer selects a member of its pool. With a guest among the opponents it
+    has "guest" as well, whether that is who plays.
 
     Action: int32, 0 forward, 1 left, 2 right; with `rival` int32 `[2]`. Observation: float32, see
     `envs.two_snake.observations`. Reward: the learner's, see `envs.two_snake.rewards`.
@@ -82,7 +85,7 @@ class TwoSnake(Environment):
         if isinstance(opponents, str) or not opponents:
             raise ValueError(f"opponents is {opponents!r}; expected a tuple of one name or more")
         for opponent in opponents:
-            check_name("opponent", opponent, (*OPPONENTS, RIVAL) if rival else OPPONENTS)
+            check_name("opponent", opponent, (*OPPONENTS, *MOVED) if rival else OPPONENTS)
         self.board = Board(rows, cols)
         self.observation = observation
         self.opponents = tuple(opponents)
@@ -170,7 +173,7 @@ class TwoSnake(Environment):
             views.view(state, OTHER),
             chance.get("turn"),
         )
-        theirs = jnp.where(self._plays(RIVAL, state), theirs, script)
+        theirs = jnp.where(self._plays(RIVAL, state) | self._plays(GUEST, state), theirs, script)
         moving = jnp.stack([jnp.bool_(True), ~self._plays("static", state)])
         return jnp.stack([mine, theirs]), moving
 
@@ -226,7 +229,8 @@ class TwoSnake(Environment):
         if not self.rival:
             return of_one(views.view(state, LEARNER), features)
         seen = jax.vmap(of_one)(views.both_views(state), features)
-        return {"own": seen[LEARNER], "other": seen[OTHER], RIVAL: state.rival}
+        shown = {"own": seen[LEARNER], "other": seen[OTHER], RIVAL: state.rival}
+        return shown | ({GUEST: self._plays(GUEST, state)} if GUEST in self.opponents else {})
 
     @property
     def name(self) -> str:
@@ -245,7 +249,10 @@ class TwoSnake(Environment):
         if not self.rival:
             return box
         number = spaces.Box(0, jnp.uint32(2**32 - 1), (), jnp.uint32)
-        return Views({"own": box, "other": box, RIVAL: number})
+        entries = {"own": box, "other": box, RIVAL: number}
+        if GUEST in self.opponents:
+            entries[GUEST] = spaces.Box(0, 1, (), jnp.bool_)
+        return Views(entries)
 
 
 def _uniform(random_word: jax.Array) -> jax.Array:

@@ -107,6 +107,11 @@ class State(NamedTuple):
     transitions: jax.Array  # int32; experience so far, saturating at the largest int32
     epsilon: jax.Array  # share of random actions until the next update
 
+    @property
+    def params(self) -> PyTree:
+        """Of the network that acts."""
+        return self.learner.params
+
 
 MEASURED = ("loss", "q", "grad_norm")  # means over the gradient updates of one rollout
 NOISE = 2**31 - 1  # folded into a key for noise, so that other draws from that key stay independent

@@ -23,7 +23,7 @@ from train.host.errors import RunError
 from train.host.program import Program, find
 
 PROGRAMS = ("snake", "two_snake", "allo", "durotaxis", "vector_field", "gymnax")
-FILES = ("maze_file", "field_file", "data", "allow_disconnected")
+FILES = ("maze_file", "field_file", "data", "allow_disconnected", "opponent")
 """Fields that name a file, or matter only with one."""
 DATA_ONLY = ("batch_size", "validation_share")
 """Fields that matter only with `--data`."""

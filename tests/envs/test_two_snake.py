@@ -36,6 +36,16 @@ def test_two_agents_play_the_slow_game():
     assert tally["games"] > 200
 
 
+def test_rivals_and_guests_are_moved_by_their_action_and_scripts_are_not():
+    env = TwoSnake(5, 9, opponents=("greedy", "rival", "guest"), rival=True)
+    params = replace(env.default_params, target=3, max_steps_in_episode=17)
+    match = Match(env, params, num_games=24, seed=2)
+    tally = match.play(30)
+    assert min(tally[f"script {name}"] for name in env.opponents) >= 15, tally
+    shown = jax.vmap(lambda state: env.get_obs(state, params))(match.state)
+    np.testing.assert_array_equal(shown["guest"], np.asarray(match.state.opponent) == 2)
+
+
 def test_scripts_play_as_their_slow_twins():
     env = TwoSnake(6, 10, "planes", opponents=SCRIPTS)
     params = replace(env.default_params, target=5, max_steps_in_episode=60)
@@ -100,6 +110,8 @@ def test_the_actions_and_views_of_two_have_spaces():
     seen = {"own": jnp.zeros(33), "other": jnp.ones(33), "rival": jnp.uint32(2**32 - 1)}
     assert bool(views.contains(seen))
     assert not bool(views.contains({**seen, "other": 2 * seen["other"]}))
+    guest: Any = TwoSnake(opponents=("guest",), rival=True).observation_space()
+    assert bool(guest.contains({**seen, "guest": jnp.bool_(True)}))
     for one, shape in ((TwoSnake(), (33,)), (TwoSnake(7, 12, "planes"), (7, 12, 7))):
         space: Any = one.observation_space()
         assert space.shape == shape
@@ -112,6 +124,7 @@ def test_the_actions_and_views_of_two_have_spaces():
         ({"cols": 8}, "cols is 8; expected 9 to 20 cells"),
         ({"observation": "flood"}, "observation 'flood' is unknown; expected one of features"),
         ({"opponents": ("greedy", "rival")}, "opponent 'rival' is unknown"),
+        ({"opponents": ("guest",)}, "opponent 'guest' is unknown"),
         ({"opponents": "greedy"}, "opponents is 'greedy'; expected a tuple"),
         ({"opponents": ()}, "expected a tuple of one name or more"),
     ],

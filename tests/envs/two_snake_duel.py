@@ -234,7 +234,7 @@ class Match:
 
 def theirs(game: Duel, script: str, rival: int, word: int) -> int:
     """The action of the other snake."""
-    if script == "rival" or not game.bodies[1]:
+    if script in ("rival", "guest") or not game.bodies[1]:
         return rival
     if script == "random":
         return oracle.at_random(game, 1, word)

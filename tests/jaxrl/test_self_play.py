@@ -92,6 +92,32 @@ def test_the_learner_is_shown_its_own_side_alone():
     assert told["action"] == (own * 2).sum()
 
 
+def test_a_guest_plays_where_the_observation_says_so():
+    """Beside a pool, and without one."""
+    guest = lambda obs, key: -obs
+    obs = observations(N) | {"guest": jnp.arange(N) % 2 == 0}
+    first, keys = jax.tree.map(lambda x: x[0], obs), jax.random.split(jax.random.key(1), N)
+    for rivals in (respond, None):
+        agent = self_play.make(counter(), rivals, self_play.Config(snapshot_updates=1), guest)
+        state = agent.init(jax.random.key(0), first)
+        for _ in range(2):
+            state, metrics = agent.update(state, rollout(), jax.random.key(2))
+        state = state._replace(pool=jax.tree.map(jnp.zeros_like, state.pool))
+        assert metrics["snapshots"] == (0 if rivals is None else 3)
+        assert (jax.tree.leaves(state.pool) == []) == (rivals is None)
+        assert self_play.snapshot(state).learner.params == state.learner.params == 2
+        act = jax.vmap(agent.act, in_axes=(None, 0, 0, 0))
+        action, *_ = act(state, jnp.zeros(N), obs, jax.random.clone(keys))
+        own, other = np.asarray(obs["own"]), np.asarray(obs["other"])
+        answers = np.where(np.asarray(obs["guest"]) | (rivals is None), -other, other)
+        np.testing.assert_array_equal(action, np.stack([2 + own, answers], -1))
+
+
+def test_self_play_without_an_opponent_is_refused():
+    with pytest.raises(ValueError, match="self-play without an opponent"):
+        self_play.make(counter(), None, self_play.Config())
+
+
 def test_a_pool_without_room_is_refused():
     with pytest.raises(ValueError, match="pool_size is 0, expected a number at least 1"):
         self_play.make(counter(), respond, self_play.Config(pool_size=0))

@@ -13,6 +13,7 @@ from jaxrl.evaluate import Watch
 from jaxrl.types import Agent
 from train.host.runs import with_evaluation
 from train.snake import config as snake
+from train.two_snake import agents as two_snake_agents
 from train.two_snake import config as two_snake
 from train.two_snake import tournament
 
@@ -91,7 +92,7 @@ def test_two_snakes_play_the_same_games(opponent):
     config = replace(config, env=replace(config.env, max_steps_in_episode=600))
     env, agent = tournament.make_env(config), tournament.make_agent(config)
     params = tournament.params_of(config, opponent, "left")
-    network, key = two_snake.make_network(config), jax.random.key(1)
+    network, key = two_snake_agents.make_network(config), jax.random.key(1)
     obs, _ = env.reset(jax.random.key(4), params)
     learned = network.init(jax.random.key(5), obs["own"])
     sides = tournament.Sides(learned, learned)

@@ -4,18 +4,13 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
 
 import jax
-from flax import linen as nn
 
-from envs.two_snake.env import RIVAL, Params, TwoSnake
-from envs.two_snake.observations import OBSERVATIONS
+from envs.two_snake.env import GUEST, MOVED, RIVAL, Params, TwoSnake
 from envs.two_snake.rewards import Rewards
 from jaxrl import checks, self_play
-from jaxrl.agents import ppo
+from jaxrl.agents import dqn, ppo
 from jaxrl.checks import Count, Range
 from jaxrl.loop import Config as LoopConfig
-from jaxrl.networks.conv import Conv
-from jaxrl.networks.mlp import MLP, ActorCritic
-from jaxrl.types import Agent
 from train.host import settings
 from train.two_snake.curriculum import Curriculum, Stage, Weights
 from train.two_snake.curriculum import check as check_curriculum
@@ -46,9 +41,11 @@ class Network:
     hidden: tuple[Count, ...] = (128, 128)
     """Width of each hidden layer."""
     shared: bool = True
-    """Share all hidden layers between policy and value."""
+    """Share all hidden layers between policy and value; with PPO."""
     mask: bool = True
-    """Mask moves into a wall or a body, unless all are; not with `planes`."""
+    """Mask moves into a wall or a body, unless all are; with PPO, and not with `planes`."""
+    dueling: bool = False
+    """Estimate the state value and the advantages of actions separately; with DQN."""
 
 
 STATIC = Stage(Weights(static=1.0), won=0.95, share=0.02)
@@ -60,21 +57,54 @@ POOL = Stage(Weights(static=0.3, random=0.1, greedy=0.9, defensive=0.6, rival=1.
 
 @dataclass(frozen=True)
 class Config:
-    """Trains a snake to beat another one on the same board, by PPO."""
+    """The fields of every preset."""
 
     env: Game = Game()
     network: Network = Network()
-    agent: ppo.Config = ppo.Config(discount=0.995)
     anneal: bool = True
     """Let learning rate and entropy weight fall to zero over the budget."""
     curriculum: Curriculum = field(
         default_factory=lambda: Curriculum(STATIC, RANDOM, GREEDY, FROZEN, POOL)
     )
     rivals: self_play.Config = field(default_factory=self_play.Config)
+    opponent: str = ""
+    """A trained snake to be met as `guest`: a run directory, a policy file, or a name that `python
+    -m train.policies list` shows. Its network may be any. Keep the file until the run has ended."""
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
     run: settings.PlayConfig = field(
         default_factory=lambda: settings.PlayConfig(total_steps=20_000_000, evaluate_every=10)
     )
+
+
+@dataclass(frozen=True)
+class PPO(Config):
+    """Trains a snake to beat another one on the same board, by PPO."""
+
+    agent: ppo.Config = ppo.Config(discount=0.995)
+
+
+@dataclass(frozen=True)
+class DQN(Config):
+    """Trains a snake to beat another one on the same board, by deep Q-learning."""
+
+    agent: dqn.Config = dqn.Config(
+        learning_rate=5e-4,
+        discount=0.99,
+        batch_size=256,
+        updates_per_rollout=16,
+        capacity=500_000,
+        warmup=20_000,
+        n_step=3,
+        epsilon_transitions=1_000_000,
+    )
+    network: Network = Network(mask=False, dueling=True)
+    loop: LoopConfig = LoopConfig(num_envs=256, num_steps=4)
+    run: settings.PlayConfig = field(
+        default_factory=lambda: settings.PlayConfig(total_steps=5_000_000, evaluate_every=10)
+    )
+
+
+AnyConfig = PPO | DQN
 
 
 class Duel(TwoSnake):
@@ -93,24 +123,48 @@ class Duel(TwoSnake):
         return after, reward, is_over, info
 
 
-def check(config: Config) -> None:
+def check(config: AnyConfig) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
     checks.config(config)
     check_curriculum(config.curriculum)
+    if isinstance(config, DQN) and config.network.mask:
+        raise ValueError("network.mask needs a preset of PPO: leave it out")
+    if isinstance(config, DQN) and config.agent.categorical:
+        raise ValueError("agent.categorical needs a network with atoms, which two snakes have not")
+    if GUEST in config.curriculum.opponents() and not config.opponent:
+        raise ValueError("a stage has the opponent guest: say who that is with --opponent")
 
 
-def idle(config: Config) -> dict[str, str]:
+def idle(config: AnyConfig) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
-    found = {"agent.component_weights": "the reward of two snakes has no components"}
+    found = idle_in_agent(config)
     if config.anneal:
         found["agent.anneal_updates"] = "anneal sets it"
     if RIVAL not in config.curriculum.opponents():
         found |= {f"rivals.{f.name}": "no stage has a rival" for f in fields(config.rivals)}
+    if GUEST not in config.curriculum.opponents():
+        found["opponent"] = "no stage has a guest"
     for stage in fields(config.curriculum):
         if stage.name not in config.curriculum.stages():
             where, why = f"curriculum.{stage.name}", "a stage of share 0 never begins"
             found |= {f"{where}.{name}": why for name in ("target", "won")}
             found |= {f"{where}.opponents.{f.name}": why for f in fields(Weights)}
+    return found
+
+
+def idle_in_agent(config: AnyConfig) -> dict[str, str]:
+    """The same for the fields of the agent and its network."""
+    if isinstance(config, PPO):
+        of_ppo = {"agent.component_weights": "the reward of two snakes has no components"}
+        return of_ppo | {"network.dueling": "it needs a preset of DQN"}
+    found = {"network.shared": "it needs a preset of PPO"}
+    of_returns = "it needs agent.categorical"
+    found |= {"agent.value_low": of_returns, "agent.value_high": of_returns}
+    if config.agent.loss != "huber":
+        found["agent.huber_delta"] = "it needs agent.loss huber"
+    if not config.agent.prioritised:
+        names = ("priority_exponent", "importance_start", "importance_transitions")
+        found |= {f"agent.{name}": "it needs agent.prioritised" for name in names}
     return found
 
 
@@ -127,63 +181,38 @@ def make_env(config: Config) -> tuple[Duel, Params]:
         game.cols,
         game.observation,
         opponents=opponents,
-        rival=RIVAL in opponents,
+        rival=any(name in opponents for name in MOVED),
         ends_with_learner=True,
     )
     params = replace(env.default_params, rewards=game.rewards)
     return env, replace(params, max_steps_in_episode=game.max_steps_in_episode)
 
 
-def make_network(config: Config) -> ActorCritic:
-    """Policy and value of the next move."""
-    observation = OBSERVATIONS[config.env.observation]
-    torso: nn.Module = MLP(config.network.hidden)
-    if observation.needs_order:
-        torso = nn.Sequential((Conv(), torso))
-    allowed = observation.safe if config.network.mask else None
-    return ActorCritic(torso, TwoSnake().num_actions, allowed, config.network.shared)
+def alone(stage: Stage, name: str) -> Curriculum:
+    """A curriculum of one stage."""
+    absent = {
+        "static": replace(STATIC, share=0.0),
+        "random": replace(RANDOM, share=0.0),
+        "greedy": replace(GREEDY, share=0.0),
+        "frozen": replace(FROZEN, share=0.0),
+        "pool": replace(POOL, share=0.0),
+    }
+    return Curriculum(**absent | {name: replace(stage, share=1.0)})
 
 
-def make_agent(config: Config) -> Agent:
-    """A PPO learner; if there is a rival, with the self-play that moves it."""
-    agent_config, network = config.agent, make_network(config)
-    if config.anneal:
-        agent_config = replace(agent_config, anneal_updates=float(total_updates(config)))
-    agent = ppo.make(network, agent_config, blocks=config.loop.blocks)
-    if RIVAL not in config.curriculum.opponents():
-        return agent
-
-    def respond(params: Any, obs: jax.Array, key: jax.Array) -> jax.Array:
-        return network.apply(params, obs)[0].sample(key)
-
-    return self_play.make(agent, respond, config.rivals)
-
-
-PRESETS = {
-    "curriculum": Config(),
-    "direct": Config(
-        curriculum=Curriculum(
-            static=replace(STATIC, share=0.0),
-            random=replace(RANDOM, share=0.0),
-            greedy=replace(GREEDY, share=0.0),
-            frozen=replace(FROZEN, share=0.0),
-            pool=Stage(Weights(rival=1.0), share=1.0),
-        )
-    ),
-    "greedy": Config(
-        curriculum=Curriculum(
-            static=replace(STATIC, share=0.0),
-            random=replace(RANDOM, share=0.0),
-            greedy=Stage(Weights(greedy=1.0), share=1.0),
-            frozen=replace(FROZEN, share=0.0),
-            pool=replace(POOL, share=0.0),
-        )
-    ),
+PRESETS: dict[str, AnyConfig] = {
+    "curriculum": PPO(),
+    "direct": PPO(curriculum=alone(Stage(Weights(rival=1.0)), "pool")),
+    "greedy": PPO(curriculum=alone(Stage(Weights(greedy=1.0)), "greedy")),
+    "guest": PPO(curriculum=alone(Stage(Weights(guest=1.0)), "pool"), opponent="two-snakes"),
+    "dqn": DQN(),
 }
 
 SUMMARIES = {
     "curriculum": "Five stages, from an opponent that lies still to a pool of former selves.",
     "direct": "Self-play from the first step.",
     "greedy": "Only the scripted opponent that takes the shortest path to the food.",
+    "guest": "Only the trained snake of --opponent, by default the one of the library.",
+    "dqn": "The five stages by deep Q-learning.",
 }
 """What each preset is."""

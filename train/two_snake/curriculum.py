@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from envs.two_snake.env import RIVAL, Params
+from envs.two_snake.env import MOVED, Params
 from envs.two_snake.opponents import OPPONENTS
 from jaxrl import checks
 from jaxrl.checks import Count, NonNegative, Share
@@ -35,6 +35,8 @@ class Weights:
     """Seeks free space, and food that is nearer to itself."""
     rival: NonNegative = 0.0
     """A past version of the learner."""
+    guest: NonNegative = 0.0
+    """The trained snake of `--opponent`."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Curriculum:
     def opponents(self) -> tuple[str, ...]:
         """The opponents of all stages, scripted ones first."""
         met = [stage.opponents for stage in self.stages().values()]
-        names = (*OPPONENTS, RIVAL)
+        names = (*OPPONENTS, *MOVED)
         is_met = lambda name: any(checks.may_be_positive(getattr(each, name)) for each in met)
         return tuple(filter(is_met, names))
 

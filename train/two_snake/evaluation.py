@@ -14,7 +14,7 @@ from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
 from train.host import scores, settings
 from train.two_snake import tournament as arena
-from train.two_snake.config import Config
+from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import SIDES, Games, Play, Sides, matches
 
 SCORE = "won"
@@ -30,7 +30,7 @@ class Played(NamedTuple):
 
 
 def tournament(
-    config: Config, learned: Sequence[PyTree], seeds: Sequence[int], keys: Sequence[jax.Array]
+    config: AnyConfig, learned: Sequence[PyTree], seeds: Sequence[int], keys: Sequence[jax.Array]
 ) -> settings.Evaluation:
     """Summaries of the games of each seed's network; `detail` is `Played`."""
     started = time.perf_counter()

@@ -15,9 +15,9 @@ from envs.two_snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
-from train.host import games, metrics_file, pictures, scores
+from train.host import games, metrics_file, outcomes, pictures, scores
 from train.two_snake import tournament
-from train.two_snake.config import Config
+from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import SIDES, Games, Play, Sides
 
 FEW = 0.01
@@ -30,11 +30,12 @@ COLOURS = {
     "greedy": "#d55e00",
     "defensive": "#009e73",
     "rival": "#0072b2",
+    "guest": "#cc79a7",
 }
 """Colours of the opponents, safe for the colour-blind."""
 
 
-def draw_curve(directory: Path, config: Config) -> Path:
+def draw_curve(directory: Path, config: AnyConfig) -> Path:
     """Writes `learning_curve.png` into a run directory.
 
     The share of training games won over steps: a line for each opponent, the mean over seeds, and
@@ -105,8 +106,21 @@ def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
             axes.errorbar(x, won["mean"], spread, label=label, **style)
 
 
+def draw_scores(directory: Path, played: Games) -> Path:
+    """Writes `scores.png`: the food of both snakes in the games against each opponent."""
+    panels = {
+        f"against {'itself' if name == RIVAL else name}": {
+            "own": np.asarray(games.outcome["score"]),
+            "its": np.asarray(games.outcome["opponent_score"]),
+        }
+        for name, games in played.items()
+    }
+    title = "Two snakes: food of the first seed and of its opponents"
+    return outcomes.draw_scores(directory, title, "food eaten in a game", panels)
+
+
 def films(
-    directory: Path, config: Config, learned: PyTree, key: jax.Array, games: Games, play: Play
+    directory: Path, config: AnyConfig, learned: PyTree, key: jax.Array, games: Games, play: Play
 ) -> list[Path]:
     """Writes `against_NAME.gif`: the first game won from the left side, or else the first game.
 
@@ -124,7 +138,7 @@ def films(
 
 
 def replay(
-    config: Config,
+    config: AnyConfig,
     learned: PyTree,
     key: jax.Array,
     opponent: str,

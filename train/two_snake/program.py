@@ -9,14 +9,15 @@ import tyro
 from rich.console import RenderableType
 
 from jaxrl.checks import Seed
-from train.host import runs, scores
+from train.host import outcomes, runs, scores
 from train.host.config import check_options
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation, Games
 from train.two_snake import evaluation, pictures, scene, tournament
-from train.two_snake.config import PRESETS, SUMMARIES, Config, idle
-from train.two_snake.training import make_training, parameters
+from train.two_snake.config import PRESETS, SUMMARIES, AnyConfig, idle
+from train.two_snake.trained import parameters
+from train.two_snake.training import ENDINGS, make_training
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,18 @@ def evaluate(run: Run, options: Options) -> RenderableType:
 
 
 def draw(run: Run, count: int, key: jax.Array, played: Evaluation | None = None) -> list[Path]:
-    """The curve of a run, and films chosen from `count` games with `key` against each script."""
-    curve = pictures.draw_curve(run.directory, run.config)
+    """Curve and endings of a run; `count` games with `key` against each opponent, two filmed."""
+    made = [pictures.draw_curve(run.directory, run.config)]
+    title = "Two snakes: how training games ended for the learner"
+    if path := outcomes.draw_endings(run.directory, ENDINGS, title):
+        made.append(path)
     if not count:
-        return [curve]
+        return made
     config = runs.with_evaluation(run.config, evaluation_games=count)
     learned = parameters(run.agents[0])
     games, play = played.detail if played else games_of(config, learned, key)
-    return [curve, *pictures.films(run.directory, config, learned, key, games[0], play)]
+    made.append(pictures.draw_scores(run.directory, games[0]))
+    return [*made, *pictures.films(run.directory, config, learned, key, games[0], play)]
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
@@ -72,7 +77,7 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
     return [*paths, f"{games:,} games: won {' and '.join(won)}"]
 
 
-def games_of(config: Config, learned: dict, key: jax.Array) -> evaluation.Played:
+def games_of(config: AnyConfig, learned: dict, key: jax.Array) -> evaluation.Played:
     """The games against the scripts that are filmed."""
     play = tournament.compile_games(config, learned)
     sides = tournament.Sides(learned, learned)
@@ -95,6 +100,6 @@ PROGRAM = Program(
 )
 
 
-def train(config: Config, preset: str = "curriculum") -> Result:
+def train(config: AnyConfig, preset: str = "curriculum") -> Result:
     """Trains, evaluates and draws: what the command does, for notebooks and programs."""
     return train_program(PROGRAM, config, preset)

@@ -9,8 +9,7 @@ Axes: P players.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import jax
 import numpy as np
@@ -21,16 +20,16 @@ from rich.table import Table
 
 from envs.two_snake.env import RIVAL
 from jaxrl.checks import Seed
-from train.host import runs, store
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.progress import busy
 from train.host.settings import Games
 from train.two_snake import tournament as arena
-from train.two_snake.config import Config
+from train.two_snake import trained
+from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import Sides
-from train.two_snake.training import parameters
+from train.two_snake.trained import Player
 
 SCALE = 400 / np.log(10)
 MEAN = 1000.0
@@ -57,14 +56,6 @@ class Options:
     """Root of the random numbers."""
 
 
-class Player(NamedTuple):
-    """A trained snake."""
-
-    name: str
-    config: Config
-    learned: Any  # parameters of its network
-
-
 def main(arguments: list[str]) -> int:
     def hold() -> None:
         options = parse_flags("python -m train.two_snake tournament", Options, arguments)
@@ -80,7 +71,7 @@ def opened(options: Options) -> list[Player]:
     """The players. Raises UsageError for fewer than two, and for those that cannot meet."""
     if len(options.players) < 2:
         raise UsageError(f"got {len(options.players)} players; give at least two")
-    players = [_opened(name, options.best) for name in options.players]
+    players = [trained.load(name, options.best) for name in options.players]
     first = _same(players[0].config)
     for player in players[1:]:
         if (other := _same(player.config)) != first:
@@ -95,15 +86,7 @@ def opened(options: Options) -> list[Player]:
     return players
 
 
-def _opened(name: str, best: bool) -> Player:
-    is_run = (Path(name) / "config.yaml").is_file()
-    run = runs.load(name, best) if is_run else store.as_run(name)
-    if run.program.name != "two_snake":
-        raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
-    return Player(Path(name).resolve().stem, run.config, parameters(run.agents[0]))
-
-
-def _same(config: Config) -> dict[str, Any]:
+def _same(config: AnyConfig) -> dict[str, Any]:
     """What two players must agree in."""
     game = config.env
     return {

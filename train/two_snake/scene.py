@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.snake import bitboard, drawing
+from envs.snake import drawing
 from envs.snake.feature_names import WAYS
-from envs.snake.frames import cell_at
+from envs.snake.frames import empty_cell_at
+from envs.snake.rules import turn_to
 from envs.two_snake import drawing as two_drawing
 from envs.two_snake import frames
 from envs.two_snake.env import RIVAL, Params
@@ -23,9 +24,9 @@ from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.live import Edit, Live
 from train.host.program import Run, Wanted
 from train.two_snake import tournament
-from train.two_snake.config import Config
+from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import Arena, Sides
-from train.two_snake.training import parameters
+from train.two_snake.trained import parameters
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("two_snake.js")
 ENDINGS = {
@@ -63,18 +64,18 @@ def live(run: Run, member: int) -> Live:
         constants=lambda state: constants(config),
         picture=lambda state: np.asarray(two_drawing.draw(env.board, state)),
         ending=lambda outcome: ENDINGS[_ending(outcome)],
-        steer=lambda state, action, direction: steered(state, action, direction),
+        steer=steered,
         hand="steer the red snake",
         edits={"food": Edit("move the food", lambda *given: with_food(env, *given))},
     )
 
 
-def constants(config: Config) -> dict[str, int]:
+def constants(config: AnyConfig) -> dict[str, int]:
     return {"rows": config.env.rows, "cols": config.env.cols}
 
 
 def _against(
-    config: Config, opponent: str, sides: Sides, wanted: Wanted, key: jax.Array
+    config: AnyConfig, opponent: str, sides: Sides, wanted: Wanted, key: jax.Array
 ) -> list[Episode]:
     """A share of the wanted games."""
     env, player = tournament.make_env(config), tournament.make_agent(config)
@@ -110,7 +111,7 @@ def looks(
     own = game._replace(action=game.action[:, 0], obs=game.obs["own"])
     bars = episodes.bars(own, WAYS)
     if by_itself:
-        bars["probability, red"] = episodes.bars(_other(game), WAYS)["probability"]
+        bars |= {f"{what}, red": x for what, x in episodes.bars(_other(game), WAYS).items()}
     if env.observation == "features":
         bars["what it sees"] = episodes.named(own, FEATURES)
     return frames.of_game(env.board, game.state), bars
@@ -118,7 +119,8 @@ def looks(
 
 def _other(game: Recording) -> Recording:
     """The game from the side of the red snake."""
-    explained = {name: game.explained[f"other_{name}"] for name in ("value", "probabilities")}
+    explained = {name: x for name, x in game.explained.items() if name.startswith("other_")}
+    explained = {name.removeprefix("other_"): x for name, x in explained.items()}
     return game._replace(action=game.action[:, 1], explained=explained)
 
 
@@ -129,14 +131,10 @@ def _ending(outcome: Mapping[str, Any]) -> str:
 
 def steered(state: State, action: jax.Array, direction: int) -> jax.Array:
     """The actions with the red snake going up, right, down or left; backwards is straight on."""
-    turn = (direction - int(state.snakes.heading[OTHER])) % 4
-    relative = {0: 0, 1: 2, 2: 0, 3: 1}[turn]  # forward, right, forward, left
-    return jnp.asarray(action).at[OTHER].set(relative)
+    turn = turn_to(state.snakes.heading[OTHER], direction)
+    return jnp.asarray(action).at[OTHER].set(turn)
 
 
 def with_food(env: Arena, state: State, params: Params, place: tuple[float, float]) -> State:
     """The food in the cell of a place (x, y). Raises ValueError off the board, and on a snake."""
-    cell = cell_at(env.board, place)
-    if bool(jnp.any(bitboard.contains(state.snakes.occupied, cell))):
-        raise ValueError("a snake lies there; choose an empty cell")
-    return replace(state, food=cell)
+    return replace(state, food=empty_cell_at(env.board, state.snakes.occupied, place))

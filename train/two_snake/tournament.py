@@ -18,9 +18,10 @@ from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import LEARNER, OTHER
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes, Trajectory, Watch
-from jaxrl.types import Agent, PyTree
+from jaxrl.types import Agent, AgentState, PyTree
 from train.host import games
-from train.two_snake.config import Config, make_network
+from train.two_snake.agents import acting_by, make_learner
+from train.two_snake.config import AnyConfig
 
 PLAYERS = (*OPPONENTS, RIVAL)
 SIDES = ("left", "right")
@@ -62,7 +63,7 @@ Play = Callable[[tuple[Params, Sides], jax.Array, Watch], tuple[Episodes, Trajec
 
 
 def compile_games(
-    config: Config, learned: PyTree, other: Config | None = None, others: PyTree = None
+    config: AnyConfig, learned: PyTree, other: AnyConfig | None = None, others: PyTree = None
 ) -> Play:
     """`((params, Sides), key, watch) -> (Episodes [N / 2, 1], Trajectory)`.
 
@@ -86,7 +87,9 @@ def compile_games(
     return jax.jit(play).lower(match, jax.random.key(0), whole(config)).compile()
 
 
-def against(config: Config, opponent: str, count: int) -> Callable[[PyTree, jax.Array], Episodes]:
+def against(
+    config: AnyConfig, opponent: str, count: int
+) -> Callable[[PyTree, jax.Array], Episodes]:
     """`(learned, key) -> episodes [N, 1]`: so many games, on a side of the board by chance."""
     env, player, limit = make_env(config), make_agent(config), config.env.max_steps_in_episode
     params = params_of(config, opponent, None)
@@ -96,13 +99,13 @@ def against(config: Config, opponent: str, count: int) -> Callable[[PyTree, jax.
     )
 
 
-def whole(config: Config) -> Watch:
+def whole(config: AnyConfig) -> Watch:
     """Complete games."""
     return Watch(0, 0, config.env.max_steps_in_episode, True)
 
 
 def matches(
-    config: Config,
+    config: AnyConfig,
     play: Play,
     sides: Sides,
     key: jax.Array,
@@ -125,15 +128,15 @@ def keys_of(key: jax.Array, opponent: str) -> jax.Array:
     return keys[PLAYERS.index(opponent)]
 
 
-def games_a_side(config: Config) -> int:
+def games_a_side(config: AnyConfig) -> int:
     return -(-config.run.evaluation_games // len(SIDES))
 
 
-def make_env(config: Config) -> Arena:
+def make_env(config: AnyConfig) -> Arena:
     return Arena(config.env.rows, config.env.cols, config.env.observation)
 
 
-def params_of(config: Config, opponent: str, side: str | None) -> Params:
+def params_of(config: AnyConfig, opponent: str, side: str | None) -> Params:
     """The game against one opponent, with the learner starting on one side; None: by chance."""
     return Params(
         max_steps_in_episode=config.env.max_steps_in_episode,
@@ -144,32 +147,34 @@ def params_of(config: Config, opponent: str, side: str | None) -> Params:
     )
 
 
-def make_agent(config: Config, other: Config | None = None) -> Agent:
+def make_agent(config: AnyConfig, other: AnyConfig | None = None) -> Agent:
     """An agent that plays both sides; its state is `Sides`, and it does not learn.
 
     The other side has the network of the configuration `other`, if that is another one.
     """
-    networks = make_network(config), make_network(other or config)
+    configs = config, other or config
     greedy = config.run.evaluation_greedy
+    players = [make_learner(one, greedy) for one in configs]
 
-    def move(network: Any, params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:
-        policy, _ = network.apply(params, obs)
-        return policy.mode() if greedy else policy.sample(key)
+    def states(sides: Sides) -> list[AgentState]:
+        return [acting_by(one, params) for one, params in zip(configs, sides, strict=True)]
 
     def act(sides: Sides, memory: tuple, obs: dict[str, jax.Array], key: jax.Array):
-        own_key, other_key = jax.random.split(key)
-        own = move(networks[0], sides.own, obs["own"], own_key)
-        theirs = move(networks[1], sides.other, obs["other"], other_key)
-        return jnp.stack([own, theirs]), memory, ()
+        keys, seen = jax.random.split(key), (obs["own"], obs["other"])
+        moves = zip(players, states(sides), seen, keys, strict=True)
+        return (
+            jnp.stack([x.act(state, (), view, key)[0] for x, state, view, key in moves]),
+            memory,
+            (),
+        )
 
     def explain(sides: Sides, memory: tuple, obs: dict[str, jax.Array]) -> dict[str, jax.Array]:
         del memory
-        found = {}
-        for network, name, params in zip(networks, ("own", "other"), sides, strict=True):
-            policy, value = network.apply(params, obs[name])
-            found |= {f"{name}_{k}": x for k, x in policy.describe().items()}
-            found[f"{name}_value"] = value
-        return found | {"value": found["own_value"], "probabilities": found["own_probabilities"]}
+        own, its = (
+            player.explain(state, (), obs[side])
+            for player, state, side in zip(players, states(sides), ("own", "other"), strict=True)
+        )
+        return own | {f"other_{name}": x for name, x in its.items()}
 
     return Agent(
         init=lambda key, obs: Sides((), ()),

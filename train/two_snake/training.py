@@ -1,7 +1,6 @@
-"""The training of a configuration of two snakes: PPO or self-play, in stages of opponents."""
+"""The training of a configuration of two snakes, in stages of opponents."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +13,22 @@ from train.host import settings
 from train.two_snake import curriculum as stages
 from train.two_snake import evaluation
 from train.two_snake import tournament as arena
-from train.two_snake.config import Config, check, make_agent, make_env, total_updates
+from train.two_snake.agents import make_agent
+from train.two_snake.config import AnyConfig, check, make_env, total_updates
 from train.two_snake.curriculum import Progress
+from train.two_snake.trained import parameters
+
+ENDINGS = {
+    "won": "won",
+    "death_wall": "into the wall",
+    "death_self": "into itself",
+    "death_other": "into the other",
+    "": "outrun, or time up",
+}
+"""How training games end for the learner, by name in the outcome."""
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: AnyConfig) -> settings.Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     env, params = make_env(config)
@@ -33,11 +43,12 @@ def make_training(config: Config) -> settings.Training:
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         score=evaluation.SCORE,
+        endings=ENDINGS,
         budget_shapes_learning=config.anneal or len(config.curriculum.stages()) > 1,
     )
 
 
-def make_curriculum(config: Config, params: Params) -> Curriculum:
+def make_curriculum(config: AnyConfig, params: Params) -> Curriculum:
     """Stages of opponents; the player joins the pool when it enters a stage."""
     budget = total_updates(config)
 
@@ -56,7 +67,9 @@ def make_curriculum(config: Config, params: Params) -> Curriculum:
     )
 
 
-def promoted(config: Config, player: AgentState, stage: jax.Array, is_new: jax.Array) -> AgentState:
+def promoted(
+    config: AnyConfig, player: AgentState, stage: jax.Array, is_new: jax.Array
+) -> AgentState:
     """The player as it enters a stage: it joins the pool, which the stage may freeze."""
     if not isinstance(player, self_play.State):
         return player
@@ -64,12 +77,7 @@ def promoted(config: Config, player: AgentState, stage: jax.Array, is_new: jax.A
     return player._replace(is_frozen=stages.is_frozen(config.curriculum, stage))
 
 
-def games_of(config: Config, count: int) -> settings.EpisodesOf:
+def games_of(config: AnyConfig, count: int) -> settings.EpisodesOf:
     """So many games against the script that decides the score."""
     play = arena.against(config, "greedy", count)
     return lambda agent, key: play(parameters(agent), key)
-
-
-def parameters(player: AgentState) -> Any:
-    """The parameters of the learner's network, from the state of PPO or of self-play."""
-    return (player.learner if isinstance(player, self_play.State) else player).params

@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import minimize
 
 from tests.train import untrained
-from train.two_snake import ranking
+from train.two_snake import ranking, trained
+from train.two_snake.config import DQN
 from train.two_snake.program import PROGRAM
-from train.two_snake.ranking import Player
-from train.two_snake.training import parameters
+from train.two_snake.trained import Player, parameters
 
 
 def test_two_players_differ_by_the_odds():
@@ -55,10 +55,15 @@ def test_whoever_wins_all_has_a_limit_and_an_interval():
     assert high[1] > low[1]
 
 
-def test_players_with_other_networks_meet():
+def test_players_with_other_networks_and_algorithms_meet():
     run = untrained.two_snakes()
-    wider = replace(run.config, network=replace(run.config.network, hidden=(4, 4)))
-    other = untrained.untrained(PROGRAM, wider)
+    by_dqn = PROGRAM.presets["dqn"]
+    assert isinstance(by_dqn, DQN)
+    agent = replace(by_dqn.agent, capacity=1000)
+    wider = replace(by_dqn.network, hidden=(4, 4))
+    other = untrained.untrained(
+        PROGRAM, replace(by_dqn, env=run.config.env, agent=agent, network=wider)
+    )
     players = [
         Player(name, x.config, parameters(x.agents[0])) for name, x in (("a", run), ("b", other))
     ]
@@ -92,6 +97,6 @@ def test_players_of_other_boards_cannot_meet(monkeypatch):
     run = untrained.two_snakes()
     larger = replace(run.config, env=replace(run.config.env, rows=8))
     found = {"a": run.config, "b": larger}
-    monkeypatch.setattr(ranking, "_opened", lambda name, best: Player(name, found[name], ()))
+    monkeypatch.setattr(trained, "load", lambda name, best: Player(name, found[name], ()))
     with pytest.raises(ranking.UsageError, match="b has another board than a"):
         ranking.opened(ranking.Options(("a", "b")))

@@ -26,7 +26,7 @@ from train.host import command, compiled
 from train.host.metrics_file import read_metrics
 from train.host.records import CHECKPOINTS
 from train.policies import export
-from train.two_snake import evaluation, tournament
+from train.two_snake import agents, evaluation, tournament
 from train.two_snake.config import PRESETS, Duel
 from train.two_snake.curriculum import Curriculum, Stage, Weights, advance, params_at, start
 from train.two_snake.program import PROGRAM
@@ -54,7 +54,7 @@ def tournaments_compiled_once():
     compile_games, known = tournament.compile_games, {}
 
     def look_up(config, learned):
-        network = tournament.make_network(config)
+        network = agents.make_network(config)
         key = (network, config.run.evaluation_games, config.run.evaluation_greedy)
         if key not in known:
             known[key] = compile_games(config, learned)
@@ -98,6 +98,8 @@ def test_a_run_goes_through_its_stages_and_leaves_score_and_pictures(finished: P
         assert found["score"]["max"] <= 2  # the target of the last stage
     for name, is_film in (
         ("learning_curve.png", False),
+        ("endings.png", False),
+        ("scores.png", False),
         ("against_greedy.gif", True),
         ("against_defensive.gif", True),
     ):
@@ -234,7 +236,7 @@ class Hungry:
 @pytest.mark.slow
 def test_a_copy_against_itself_wins_as_often_from_both_sides(monkeypatch):
     """And a better player wins, whichever of the two networks it is; all under both rules."""
-    monkeypatch.setattr(tournament, "make_network", lambda config: Hungry())
+    monkeypatch.setattr(agents, "make_network", lambda config: Hungry())
     config = PRESETS["curriculum"]
     run = replace(config.run, evaluation_games=400)
     config = replace(config, run=run, env=replace(config.env, max_steps_in_episode=200))
@@ -321,6 +323,82 @@ def test_a_game_to_learn_from_ends_with_the_learner():
         assert (outcome["met_greedy"], outcome["met_rival"]) == (False, True)
 
 
+TINY = (
+    "--env.rows=5 --env.cols=9 --env.max-steps-in-episode=12 --loop.num-envs=8 "
+    "--loop.num-steps=16 --run.total-steps=512 --run.chunk-steps=128 --run.evaluation-games=4 "
+    "--run.evaluate-every=0"
+)
+TWO_STAGES = (
+    "--curriculum.static.share=0 --curriculum.random.share=0 --curriculum.greedy.share=0.5 "
+    "--curriculum.frozen.share=0 --rivals.snapshot-updates=1 --rivals.pool-size=2"
+)
+BY_DQN = (
+    "--network.hidden 8 --agent.batch-size=8 --agent.capacity=400 --agent.warmup=64 "
+    "--agent.updates-per-rollout=2"
+)
+
+
+@pytest.fixture(scope="module")
+def by_dqn(tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("two_snake") / "by_dqn"
+    assert (
+        two_snake_command("dqn", *TINY.split(), *BY_DQN.split(), f"--run.directory={directory}")
+        == 0
+    )
+    return directory
+
+
+def test_a_dqn_goes_through_the_stages_too(by_dqn: Path):
+    rows = read_metrics(by_dqn)
+    assert [row["agent"]["stage"] for row in rows] == [0, 0, 1, 1]
+    # the untrained learner, each update, and the new stage
+    assert [row["agent"]["snapshots"] for row in rows] == [2, 3, 5, 6]
+    assert rows[-1]["agent"]["updates"] == 8
+    assert rows[-1]["agent"]["epsilon"] < 1
+    (seed,) = json.loads((by_dqn / "eval.json").read_text())["seeds"]
+    assert set(seed["tournament"]) == {"static", "random", "greedy", "defensive", "itself"}
+    state = final_state(by_dqn)
+    pool = jax.tree.leaves(state.agent.pool)
+    newest = [x[(6 - 1) % 2] for x in pool]
+    jax.tree.map(np.testing.assert_array_equal, newest, jax.tree.leaves(state.agent.learner.params))
+
+
+def test_a_snake_learns_against_one_of_another_network(by_dqn: Path, tmp_path: Path, capsys):
+    """PPO against the policy of the DQN; the policy that comes out needs no other file."""
+    opponent = export.export(by_dqn, str(tmp_path / "by_dqn.safetensors"))
+    flags = f"guest {TINY} --network.hidden 5 7 --agent.minibatches=4".split()
+    directory = tmp_path / "run"
+    told = [f"--run.directory={directory}", f"--opponent={opponent}"]
+    assert two_snake_command(*flags, *told) == 0
+    rows = read_metrics(directory)
+    assert {row["finished"]["met_guest"] for row in rows if row["episodes"]} <= {1.0}
+    learned = export.export(directory, str(tmp_path / "learned.safetensors"))
+    opponent.unlink()
+    assert evaluate_command.main([f"--policy={learned}", "--games=4"]) == 0
+    capsys.readouterr()
+    assert two_snake_command(*flags, f"--run.directory={tmp_path / 'no'}", told[1]) == 2
+    complaint = capsys.readouterr().err
+    assert "by_dqn.safetensors" in complaint
+    assert complaint.count("\n") == 1
+    assert not (tmp_path / "no").exists()
+
+
+def test_guests_of_other_boards_and_games_are_refused(by_dqn: Path, tmp_path: Path, capsys):
+    for flags, message in (
+        (f"guest --opponent {by_dqn}", "has --env.rows 5, not 10: they cannot meet"),
+        ("guest --opponent snake-10x10", "expected players of train.two_snake"),
+        ("--curriculum.pool.opponents.guest=1", "say who that is with --opponent"),
+        ("direct --opponent somebody", "--opponent has no effect: no stage has a guest"),
+        ("dqn --network.mask", "network.mask needs a preset of PPO"),
+        ("dqn --agent.categorical", "needs a network with atoms"),
+    ):
+        assert two_snake_command(*flags.split(), f"--run.directory={tmp_path / 'run'}") == 2
+        complaint = capsys.readouterr().err
+        assert message in complaint
+        assert complaint.count("\n") == 1
+        assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -332,7 +410,7 @@ def test_a_game_to_learn_from_ends_with_the_learner():
         ("--rivals.pool-size=0", "--rivals.pool-size is 0, expected a number"),
         ("--rivals.snapshot-updates=0", "--rivals.snapshot-updates is 0, expected a number"),
         ("--agent.learning-rate=nan", "--agent.learning-rate is nan, expected a number"),
-        ("steep", "there is no preset steep: choose one of curriculum, direct, greedy"),
+        ("steep", "there is no preset steep: choose one of curriculum, direct, greedy, guest, dqn"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path):

@@ -1,0 +1,111 @@
+"""The agents of a configuration of two snakes: a learner, those it meets, and both at once."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from envs.two_snake.env import GUEST, MOVED, RIVAL, TwoSnake
+from envs.two_snake.observations import OBSERVATIONS
+from jaxrl import self_play
+from jaxrl.agents import dqn, ppo
+from jaxrl.networks.conv import Conv
+from jaxrl.networks.dueling import QNetwork
+from jaxrl.networks.mlp import MLP, ActorCritic
+from jaxrl.types import Agent, AgentState, PyTree
+from train.host.errors import UsageError
+from train.two_snake import trained
+from train.two_snake.config import DQN, AnyConfig, total_updates
+
+
+def make_network(config: AnyConfig) -> ActorCritic | QNetwork:
+    """Policy and value of the next move, or the values of all moves."""
+    observation, moves = OBSERVATIONS[config.env.observation], TwoSnake().num_actions
+    torso: nn.Module = MLP(config.network.hidden)
+    if observation.needs_order:
+        torso = nn.Sequential((Conv(), torso))
+    if isinstance(config, DQN):
+        return QNetwork(torso, moves, config.network.dueling)
+    allowed = observation.safe if config.network.mask else None
+    return ActorCritic(torso, moves, allowed, config.network.shared)
+
+
+def make_learner(config: AnyConfig, greedy: bool = False) -> Agent:
+    """The agent of one side."""
+    network, sizes = make_network(config), config.loop
+    if isinstance(config, DQN):
+        return dqn.make(network, annealed(config), greedy, sizes.num_envs, sizes.blocks)
+    return ppo.make(network, annealed(config), greedy, sizes.blocks)
+
+
+def annealed(config: AnyConfig) -> Any:
+    """The configuration of the agent, with its schedules in updates."""
+    if not config.anneal:
+        return config.agent
+    each = config.agent.updates_per_rollout if isinstance(config, DQN) else 1
+    return replace(config.agent, anneal_updates=float(total_updates(config) * each))
+
+
+def acting_by(config: AnyConfig, params: PyTree) -> AgentState:
+    """A state of the learner that acts by `params` and cannot learn.
+
+    A DQN that is not greedy explores as much as at the end of its training.
+    """
+    nothing = jnp.zeros((), jnp.int32)
+    if isinstance(config, DQN):
+        learner = dqn.Learner(params, (), (), nothing)
+        epsilon = jnp.asarray(config.agent.epsilon_end, jnp.float32)
+        return dqn.State(learner, (), (), nothing, epsilon)  # pyright: ignore[reportArgumentType]
+    return ppo.State(params, (), nothing)
+
+
+def make_agent(config: AnyConfig) -> Agent:
+    """The learner; where an agent moves some opponent, with the self-play that does so."""
+    learner, opponents = make_learner(config), config.curriculum.opponents()
+    if not any(name in opponents for name in MOVED):
+        return learner
+
+    def respond(params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:
+        return learner.act(acting_by(config, params), (), obs, key)[0]
+
+    return self_play.make(
+        learner,
+        respond if RIVAL in opponents else None,
+        config.rivals,
+        make_guest(config) if GUEST in opponents else None,
+    )
+
+
+def make_guest(config: AnyConfig) -> self_play.Guest:
+    """The snake of `--opponent`, which is read as late as the first move is traced.
+
+    So a run and its policies can be looked at without that file. It acts as it was trained to, and
+    draws its moves if it learned by policy gradients.
+    """
+
+    @cache
+    def opened() -> trained.Player:
+        with jax.ensure_compile_time_eval():  # what is read belongs to no trace
+            guest = trained.load(config.opponent)
+        refuse_unlike(config, guest)
+        return guest._replace(learned=jax.device_get(guest.learned))
+
+    def act(obs: jax.Array, key: jax.Array) -> jax.Array:
+        guest = opened()
+        state = acting_by(guest.config, guest.learned)
+        return make_learner(guest.config).act(state, (), obs, key)[0]
+
+    return act
+
+
+def refuse_unlike(config: AnyConfig, guest: trained.Player) -> None:
+    """Raises UsageError if a guest would see something else than what it learned from."""
+    for name in ("rows", "cols", "observation"):
+        ours, its = getattr(config.env, name), getattr(guest.config.env, name)
+        if ours != its:
+            raise UsageError(
+                f"--opponent {guest.name} has --env.{name} {its}, not {ours}: they cannot meet"
+            )

@@ -1,0 +1,36 @@
+"""Trained snakes, by the name of a run or of a policy."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxrl import self_play
+from jaxrl.types import AgentState
+from train.host import runs, store
+from train.host.errors import UsageError
+from train.two_snake.config import AnyConfig
+
+
+class Player(NamedTuple):
+    """A trained snake."""
+
+    name: str
+    config: AnyConfig
+    learned: Any  # parameters of its network
+
+
+def load(name: str, best: bool = False) -> Player:
+    """The snake of a run directory, a policy file, or a policy of the library.
+
+    `best` takes the policy of a run that was best while training. Raises UsageError if there is no
+    such snake.
+    """
+    is_run = (Path(name) / "config.yaml").is_file()
+    run = runs.load(name, best) if is_run else store.as_run(name)
+    if run.program.name != "two_snake":
+        raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
+    return Player(Path(name).resolve().stem, run.config, parameters(run.agents[0]))
+
+
+def parameters(player: AgentState) -> Any:
+    """The parameters of the learner's network, from its state or that of self-play."""
+    return (player.learner if isinstance(player, self_play.State) else player).params
