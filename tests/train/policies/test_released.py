@@ -1,0 +1,66 @@
+"""The policies that come with the library: small, with a card, and as good as that says."""
+
+import jax
+import numpy as np
+import pytest
+from jax import export
+
+from train.host import policy_files, store
+from train.host.live import Game
+from train.play import terminal
+from train.policies import compiled
+
+LARGEST = 300_000  # bytes
+GAMES = 100
+LONG = {"snake-20x20"}
+"""Policies whose games take minutes."""
+
+
+@pytest.mark.parametrize("name", policy_files.names())
+def test_each_is_small_and_has_a_card(name):
+    path = policy_files.file_of(name)
+    assert path.stat().st_size < LARGEST
+    card = path.with_suffix(".md").read_text()
+    assert card.startswith(f"# {name}\n")
+    assert "Hardware" in card
+    scores = policy_files.read_metadata(path)["scores"]
+    assert scores["games"] >= 1000
+
+
+@pytest.mark.parametrize("name", policy_files.names())
+def test_each_is_watched_in_a_terminal_and_compiled(name):
+    run = store.as_run(name)
+    if run.program.live is None:
+        pytest.skip("it does not act")
+    live = run.program.live(run, 0)
+    game, shown, keys = Game(live, 0), [], iter([*[None] * 12, "q"])
+    observations = []
+
+    def pressed(seconds: float) -> str | None:
+        observations.append((game.now.obs, game.now.action))
+        return next(keys)
+
+    terminal.play(game, pressed, shown.append)
+    assert game.moment == 12
+    assert not game.ending
+    assert "step 12" in shown[-2]
+    program, _ = compiled.compiled(run)
+    act = export.deserialize(bytearray(program)).call
+    obs = jax.tree.map(lambda *x: np.stack(x), *(obs for obs, _ in observations))
+    (actions,) = act(*jax.tree.leaves(obs))
+    np.testing.assert_array_equal(actions, [action for _, action in observations])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [x for x in policy_files.names() if x not in LONG])
+def test_each_is_as_good_as_its_card_says(name):
+    """In other games: within five standard errors of the difference."""
+    run = store.as_run(name)
+    training = run.program.training(run.config)
+    if training.games is None:
+        pytest.skip("it plays no games")
+    said = policy_files.read_metadata(policy_files.file_of(name))["scores"][training.score]
+    played = jax.jit(training.games(GAMES))(run.agents[0], jax.random.key(20))
+    scores = np.ravel(played.outcome[training.score]).astype(float)
+    spread = max(scores.std(ddof=1), 0.02 * abs(said["mean"]))
+    assert scores.mean() == pytest.approx(said["mean"], abs=5 * spread / np.sqrt(GAMES))
