@@ -341,10 +341,8 @@ BY_DQN = (
 @pytest.fixture(scope="module")
 def by_dqn(tmp_path_factory) -> Path:
     directory = tmp_path_factory.mktemp("two_snake") / "by_dqn"
-    assert (
-        two_snake_command("dqn", *TINY.split(), *BY_DQN.split(), f"--run.directory={directory}")
-        == 0
-    )
+    flags = f"dqn {TINY} {TWO_STAGES} {BY_DQN} --run.directory={directory}"
+    assert two_snake_command(*flags.split()) == 0
     return directory
 
 
@@ -388,7 +386,7 @@ def test_guests_of_other_boards_and_games_are_refused(by_dqn: Path, tmp_path: Pa
         (f"guest --opponent {by_dqn}", "has --env.rows 5, not 10: they cannot meet"),
         ("guest --opponent snake-10x10", "expected players of train.two_snake"),
         ("--curriculum.pool.opponents.guest=1", "say who that is with --opponent"),
-        ("direct --opponent somebody", "--opponent has no effect: no stage has a guest"),
+        ("direct --opponent somebody", "--opponent has no effect, as no stage has a guest"),
         ("dqn --network.mask", "network.mask needs a preset of PPO"),
         ("dqn --agent.categorical", "needs a network with atoms"),
     ):
