@@ -182,12 +182,27 @@ def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax
 
 
 def perceive(
-    config: Config, world: World, state: State, expected: Belief, obs: jax.Array
+    config: Config,
+    world: World,
+    state: State,
+    expected: Belief,
+    obs: jax.Array,
+    observed: jax.Array | None = None,
 ) -> Belief:
-    """Measurement update: the belief of the state after its observation."""
+    """Measurement update: the belief of the state after its observation.
+
+    Of `obs` `[n]` what is not `observed`, bool `[n]`, does not count; None: all is. Raises
+    ValueError if some is missing where the observation is the state.
+    """
     if config.belief == "exact":
+        if observed is not None:
+            raise ValueError("a learner that sees the state itself cannot miss any of it")
         return Belief(obs, jnp.zeros_like(expected.covariance))
-    emission = lambda z: world.emission(z, state.known.numbers)
+
+    def emission(z: jax.Array) -> tuple[jax.Array, jax.Array]:
+        mean, variance = world.emission(z, state.known.numbers)
+        return mean, variance if observed is None else jnp.where(observed, variance, jnp.inf)
+
     return kalman.correct(expected, obs, emission)
 
 
@@ -227,23 +242,42 @@ def learned(
 
 
 def forecast(
-    config: Config, world: World, state: State, obs: jax.Array, actions: jax.Array, steps: int
+    config: Config,
+    world: World,
+    state: State,
+    obs: jax.Array,
+    actions: jax.Array,
+    steps: int,
+    observed: jax.Array | None = None,
 ) -> jax.Array:
     """Expected observations `[T, K + 1, n]` now and up to K = `steps` steps later.
 
     The state is filtered along `obs` `[T, n]`, each followed by an action of `actions` `[T, m]`,
-    without learning. After the last action inputs are 0.
+    without learning. After the last action inputs are 0. `observed`, bool `[T, n]`, is false where
+    `obs` is missing; None: everything was observed.
     """
-
-    def filter_step(expected: Belief, datum: tuple[jax.Array, jax.Array]):
-        observed, action = datum
-        belief = perceive(config, world, state, expected, observed)
-        return expect(config, world, state, belief, action), belief.mean
-
-    _, means = jax.lax.scan(filter_step, first_belief(config), (obs, actions))
+    means = beliefs(config, world, state, obs, actions, observed).mean
     step = lambda z, u: moved(config, world, state, u, z)
     emission_mean = jax.vmap(lambda z: world.emission(z, state.known.numbers)[0])
     return forecasts(step, emission_mean, means, actions, steps)
+
+
+def beliefs(
+    config: Config,
+    world: World,
+    state: State,
+    obs: jax.Array,
+    actions: jax.Array,
+    observed: jax.Array | None = None,
+) -> Belief:
+    """The filtered states, `[T, d]` and `[T, d, d]`, along `obs`; arguments as of `forecast`."""
+
+    def filter_step(expected: Belief, datum: tuple):
+        obs, action, observed = datum
+        belief = perceive(config, world, state, expected, obs, observed)
+        return expect(config, world, state, belief, action), belief
+
+    return jax.lax.scan(filter_step, first_belief(config), (obs, actions, observed))[1]
 
 
 def predictive_model(config: Config, world: World, state: State) -> PredictiveModel:

@@ -57,7 +57,7 @@ class Draws(NamedTuple):
 
     sample: jax.Array  # [S, T, d] standard normal
     steps: jax.Array  # [K - 1, S, T, d] standard normal
-    keep: jax.Array | None  # bool [T], false where masked; None without masking
+    keep: jax.Array | None  # bool [T], false where masked or missing; None: nowhere
 
 
 class Dynamics(NamedTuple):

@@ -67,12 +67,16 @@ class Decoder(nn.Module):
             return mean, mean
         return mean, jnp.broadcast_to(self.noise_variance(), mean.shape)
 
-    def log_prob(self, z: jax.Array, y: jax.Array) -> jax.Array:
-        """log p(y | z), summed over channels: `[...]` from z `[..., d]` and y `[..., n]`."""
+    def log_prob(self, z: jax.Array, y: jax.Array, observed: jax.Array | None = None) -> jax.Array:
+        """log p(y | z), summed over channels: `[...]` from z `[..., d]` and y `[..., n]`.
+
+        Channels that are not `observed`, bool `[..., n]`, do not count; there y is any finite
+        number, for Poisson counts at least 0.
+        """
         mean = self.mean(z)
         if self.likelihood == "poisson":
-            return poisson_log_prob(y, mean)
-        return gaussian_log_prob(y, mean, as_last(self.noise_variance(), mean))
+            return poisson_log_prob(y, mean, observed)
+        return gaussian_log_prob(y, mean, as_last(self.noise_variance(), mean), observed)
 
     def mean(self, z: jax.Array) -> jax.Array:
         """The mean observation, `[..., n]`."""
@@ -96,15 +100,22 @@ def as_last(x: jax.Array, other: jax.Array) -> jax.Array:
     return x.reshape((1,) * (other.ndim - 1) + (-1,))
 
 
-def gaussian_log_prob(y: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
-    """Σ over the last axis of log N(y; mean, variance)."""
+def gaussian_log_prob(
+    y: jax.Array, mean: jax.Array, variance: jax.Array, observed: jax.Array | None = None
+) -> jax.Array:
+    """Σ over the last axis of log N(y; mean, variance), where `observed`; None: everywhere."""
     terms = jnp.log(2 * jnp.pi * variance) + (y - mean) ** 2 / variance
-    return -0.5 * jnp.sum(terms, axis=-1)
+    return -0.5 * jnp.sum(_where_observed(terms, observed), axis=-1)
 
 
-def poisson_log_prob(y: jax.Array, rate: jax.Array) -> jax.Array:
-    """Σ over the last axis of y log r - r - log y!."""
-    return jnp.sum(y * jnp.log(rate + 1e-8) - rate - jax.lax.lgamma(y + 1), axis=-1)
+def poisson_log_prob(y: jax.Array, rate: jax.Array, observed: jax.Array | None = None) -> jax.Array:
+    """Σ over the last axis of y log r - r - log y!, where `observed`; None: everywhere."""
+    terms = y * jnp.log(rate + 1e-8) - rate - jax.lax.lgamma(y + 1)
+    return jnp.sum(_where_observed(terms, observed), axis=-1)
+
+
+def _where_observed(terms: jax.Array, observed: jax.Array | None) -> jax.Array:
+    return terms if observed is None else jnp.where(observed, terms, 0.0)
 
 
 def unconstrained(variance: float) -> float:

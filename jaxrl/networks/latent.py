@@ -21,6 +21,7 @@ import jax.numpy as jnp
 
 from jaxrl.dynamics import sequence_elbo
 from jaxrl.dynamics.sequence_elbo import Belief, Config, Dynamics
+from jaxrl.networks import imputation
 from jaxrl.networks.decoder import Decoder, unconstrained
 from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
 from jaxrl.networks.recognition import SMALLEST, GRURecognition, MLPRecognition
@@ -35,6 +36,7 @@ class Window(NamedTuple):
     y: jax.Array  # [T, n]
     before: jax.Array  # [T, m] the action before each observation; zeros where there was none
     valid: jax.Array  # bool [T]
+    observed: jax.Array | None = None  # bool [T, n], false where missing; None: all are observed
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,27 @@ class SequenceVAE:
         """The filter, one step on: `(carry, mean [d], variance [d])` from y `[n]`, u `[m]`."""
         return apply(self.recognition, params["recognition"], carry, y, before)
 
-    def encode(self, params: PyTree, carry: Any, window: Window) -> tuple[Any, Belief]:
-        """The filter over a window that `carry` precedes: the carry after it, and q `[T, d]`."""
+    def encode(
+        self, params: PyTree, carry: Any, window: Window, dt: float | jax.Array | None = None
+    ) -> tuple[Any, Belief]:
+        """The filter over a window that `carry` precedes: the carry after it, and q `[T, d]`.
+
+        Where observations are missing, those expected take their place (see `imputation`); this
+        needs `dt`, the time of a step.
+        """
+        y, before, valid, observed = window
+        if observed is not None:
+            if dt is None:
+                raise ValueError("observations are missing: give the time of a step, dt")
+            expected = imputation.Model(
+                lambda carry, *now: self.step(params, carry, *now),
+                lambda z, u: z + dt * (self.velocity(params, z) + self.push(params, u)),
+                lambda z: self.emission(params, z)[0],
+                self.noise(params) * dt,
+            )
+            return imputation.encode(expected, carry, y, before, valid, observed)
         carry, mean, variance = apply(
-            self.recognition, params["recognition"], carry, *window, method="encode"
+            self.recognition, params["recognition"], carry, y, before, valid, method="encode"
         )
         return carry, Belief(mean, variance)
 
@@ -121,9 +140,11 @@ class SequenceVAE:
         """`(mean [..., n], variance [..., n])` of the observation given z `[..., d]`."""
         return apply(self.decoder, decoder_params(params), z)
 
-    def log_prob(self, params: PyTree, z: jax.Array, y: jax.Array) -> jax.Array:
-        """log p(y | z), `[...]` from z `[..., d]` and y `[..., n]`."""
-        return apply(self.decoder, decoder_params(params), z, y, method="log_prob")
+    def log_prob(
+        self, params: PyTree, z: jax.Array, y: jax.Array, observed: jax.Array | None = None
+    ) -> jax.Array:
+        """log p(y | z), `[...]` from z `[..., d]` and y `[..., n]`, of the channels `observed`."""
+        return apply(self.decoder, decoder_params(params), z, y, observed, method="log_prob")
 
     def loss(
         self,
@@ -136,18 +157,24 @@ class SequenceVAE:
     ) -> tuple[jax.Array, Metrics]:
         """`sequence_elbo.elbo` of a window that `carry` precedes, and its parts; consumes `key`.
 
+        Missing channels have no likelihood, and times at which nothing was observed are masked.
         Each further member adds beta times its own divergences, which train its field only;
         `members` among the metrics is their mean.
         """
         params = {k: jax.lax.stop_gradient(v) if k in self.held else v for k, v in params.items()}
-        _, belief = self.encode(params, carry, window)
+        _, belief = self.encode(params, carry, window, config.dt)
         dynamics = Dynamics(
             lambda z: self.velocity(params, z),
             self.push(params, window.before[1:]),
             self.noise(params),
         )
         draws = sequence_elbo.draw(key, config, *belief.mean.shape)
-        log_prob = lambda z, y: self.log_prob(params, z, y)
+        observed = window.observed
+        if observed is not None:
+            seen = jnp.any(observed, axis=-1)
+            draws = draws._replace(keep=seen if draws.keep is None else draws.keep & seen)
+            observed = observed[None]  # of every sample
+        log_prob = lambda z, y: self.log_prob(params, z, y, observed)
         loss, metrics = sequence_elbo.elbo(
             draws, window.y, window.valid, belief, dynamics, log_prob, config, beta
         )

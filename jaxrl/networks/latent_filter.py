@@ -77,20 +77,30 @@ def forecast(
     obs: jax.Array,
     actions: jax.Array,
     steps: int,
+    observed: jax.Array | None = None,
 ) -> jax.Array:
     """Expected observations `[T, K + 1, n]` now and up to K = `steps` steps later.
 
     The state is filtered along `obs` `[T, n]`, each followed by an action of `actions` `[T, m]`,
-    without learning. After the last action inputs are 0.
+    without learning. After the last action inputs are 0. `observed`, bool `[T, n]`, is false where
+    `obs` is missing; None: everything was observed.
     """
     move = lambda z, u: next_state(model, params, known, u, z)
     emission_mean = lambda z: model.emission(params, z)[0]
-    return forecasts(move, emission_mean, states(model, params, obs, actions), actions, steps)
+    means = beliefs(model, params, known, obs, actions, observed).mean
+    return forecasts(move, emission_mean, means, actions, steps)
 
 
-def states(model: SequenceVAE, params: PyTree, obs: jax.Array, actions: jax.Array) -> jax.Array:
-    """The filtered states `[T, d]` along `obs` `[T, n]`, each followed by one of `actions`."""
+def beliefs(
+    model: SequenceVAE,
+    params: PyTree,
+    known: Known,
+    obs: jax.Array,
+    actions: jax.Array,
+    observed: jax.Array | None = None,
+) -> Belief:
+    """The filtered states, `[T, d]` and `[T, d, d]`, along `obs`; arguments as of `forecast`."""
     before = jnp.concatenate([jnp.zeros((1, actions.shape[1])), actions[:-1]])
-    window = Window(obs, before, jnp.ones(len(obs), bool))
-    _, belief = model.encode(params, model.initial(), window)
-    return belief.mean
+    window = Window(obs, before, jnp.ones(len(obs), bool), observed)
+    mean, variance = model.encode(params, model.initial(), window, known.dt)[1]
+    return jax.vmap(_diagonal)(mean, variance)

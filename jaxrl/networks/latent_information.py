@@ -54,10 +54,10 @@ def updated(
     relative = relative_noise(model, params, noise)
 
     def step(information: Posterior, z: jax.Array):
-        after = posterior.observed(
+        learned = posterior.observed(
             information, design(model, params, known, z), jnp.zeros(model.latent), relative
         )
-        return after._replace(shape=information.shape, rate=information.rate), None
+        return learned._replace(shape=information.shape, rate=information.rate), None
 
     return jax.lax.scan(step, information, means)[0]
 
@@ -71,13 +71,36 @@ def recounted(
     noise: Number,
 ) -> Posterior:
     """The information of the valid steps of `window`, at the states as they are filtered now."""
-    _, belief = model.encode(params, model.initial(), window)
+    gathered_now = gathered(model, params, known, window)
+    return after(model, params, known, gathered_now, prior_speed, noise)
+
+
+def gathered(model: SequenceVAE, params: PyTree, known: Known, window: Window) -> jax.Array:
+    """Σ xᵀ x `[p, p]` over the rows x of the design at the valid steps of `window`.
+
+    Steps at which nothing was observed do not count.
+    """
+    _, belief = model.encode(params, model.initial(), window, known.dt)
+    valid = window.valid
+    if window.observed is not None:
+        valid = valid & jnp.any(window.observed, axis=-1)
     rows = jax.vmap(partial(design, model, params, known))(belief.mean)  # [T, p] or [T, d, p]
-    weight = window.valid.reshape(-1, *[1] * (rows.ndim - 1)).astype(rows.dtype)
+    weight = valid.reshape(-1, *[1] * (rows.ndim - 1)).astype(rows.dtype)
     rows = (rows * weight).reshape(-1, rows.shape[-1])
+    return linalg.matmul(rows.T, rows)
+
+
+def after(
+    model: SequenceVAE,
+    params: PyTree,
+    known: Known,
+    information: jax.Array,
+    prior_speed: Number,
+    noise: Number,
+) -> Posterior:
+    """After data whose `gathered` design is `information` `[p, p]`, from before any data."""
     before = initial(model, params, known, prior_speed, noise)
     precision = jnp.diag(1 / jnp.diag(before.root) ** 2)
-    information = linalg.matmul(rows.T, rows)
     precision = precision + information / relative_noise(model, params, noise)
     return before._replace(root=linalg.inverse_root(precision))
 
