@@ -1,0 +1,207 @@
+"""A linear-Gaussian state-space model with inputs, learned by expectation maximisation.
+
+    z_{t+1} = A z_t + B u_t + w,  w ~ N(0, Q);    y_t = C z_t + c + v,  v ~ N(0, diag R)
+
+Any observations may be missing. The E step is the Kalman filter and the smoother of Rauch, Tung &
+Striebel, the M step is weighted least squares (Shumway & Stoffer 1982; Ghahramani & Hinton 1996).
+Axes: E episodes, T steps, d latent dimensions, n channels, m inputs.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import linalg
+from jaxrl.dynamics import kalman
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.linalg import matmul
+
+LEAST_NOISE = 1e-6
+"""Smallest variance of a channel, in the unit of the data squared."""
+
+
+class Params(NamedTuple):
+    transition: jax.Array  # [d, d] A
+    effect: jax.Array  # [d, m] B
+    process: jax.Array  # [d, d] Q
+    matrix: jax.Array  # [n, d] C
+    offset: jax.Array  # [n] c
+    noise: jax.Array  # [n] R
+    first: Belief  # of the first state of an episode
+
+
+class Episodes(NamedTuple):
+    """What was recorded; episodes are padded at their end."""
+
+    y: jax.Array  # [E, T, n], finite numbers where missing
+    u: jax.Array  # [E, T, m], u_t moves the state from t to t + 1
+    observed: jax.Array  # bool [E, T, n], false where missing and in padding
+    valid: jax.Array  # bool [E, T], false in padding
+
+
+class Smoothed(NamedTuple):
+    """The states given all observations."""
+
+    mean: jax.Array  # [T, d]
+    covariance: jax.Array  # [T, d, d]
+    lagged: jax.Array  # [T - 1, d, d] Cov(z_{t+1}, z_t)
+    log_likelihood: jax.Array  # of the observations of the episode
+
+
+def fit(start: Params, data: Episodes, iterations: int) -> tuple[Params, jax.Array]:
+    """The parameters after so many iterations, and the log-likelihood before each."""
+
+    def step(params: Params, _: None) -> tuple[Params, jax.Array]:
+        smoothed = jax.vmap(smooth, (None, 0, 0, 0))(params, data.y, data.u, data.observed)
+        return maximised(data, smoothed), jnp.sum(smoothed.log_likelihood)
+
+    return jax.lax.scan(step, start, None, iterations)
+
+
+def first_guess(data: Episodes, dims: int) -> Params:
+    """Principal components of the observations as states, and the regressions between them.
+
+    Missing observations count as the channel's mean. Raises ValueError for more dimensions than
+    channels.
+    """
+    channels = data.y.shape[-1]
+    if dims > channels:
+        raise ValueError(f"{dims} latent dimensions for {channels} channels: expected at most that")
+    weight = jnp.maximum(jnp.sum(data.observed, axis=(0, 1)), 1)
+    offset = jnp.sum(jnp.where(data.observed, data.y, 0.0), axis=(0, 1)) / weight
+    centred = jnp.where(data.observed, data.y - offset.reshape(1, 1, -1), 0.0)
+    flat = centred.reshape(-1, channels)
+    count = jnp.maximum(jnp.sum(data.valid), 1)
+    values, vectors = linalg.eigh(matmul(flat.T, flat) / count)
+    scale = jnp.sqrt(jnp.maximum(values[-dims:], LEAST_NOISE))
+    mean = matmul(centred, vectors[:, -dims:]) / scale.reshape(1, 1, -1)
+    unsure = 0.1 * jnp.broadcast_to(jnp.eye(dims), (*mean.shape, dims))
+    nothing = jnp.zeros_like(unsure[:, 1:])
+    guess = Smoothed(mean, unsure, nothing, jnp.zeros(len(mean)))
+    return maximised(data, guess)
+
+
+def filtered(
+    params: Params, y: jax.Array, u: jax.Array, observed: jax.Array
+) -> tuple[Belief, Belief, jax.Array]:
+    """Beliefs `[T, ...]` before and after each observation of an episode, and the log-likelihood.
+
+    Of the observations `y` `[T, n]` those are used that are `observed`; `u` is `[T, m]`.
+    """
+
+    def step(expected: Belief, now: tuple) -> tuple[Belief, tuple]:
+        y, u, observed = now
+        variance = jnp.where(observed, params.noise, jnp.inf)
+        emission = lambda z: (matmul(params.matrix, z) + params.offset, variance)
+        belief = kalman.correct(expected, y, emission)
+        evidence = _log_likelihood(params, expected, belief, y, observed)
+        return predicted(params, belief, u), (expected, belief, evidence)
+
+    _, (before, after, evidence) = jax.lax.scan(step, params.first, (y, u, observed))
+    return before, after, jnp.sum(evidence)
+
+
+def predicted(params: Params, belief: Belief, u: jax.Array) -> Belief:
+    """One step later, after the input `u` `[m]`."""
+    move = lambda z: matmul(params.transition, z) + matmul(params.effect, u)
+    return kalman.predicted(belief, move, params.process)
+
+
+def _log_likelihood(
+    params: Params, expected: Belief, belief: Belief, y: jax.Array, observed: jax.Array
+) -> jax.Array:
+    """log N(y; C m + c, C P Cᵀ + R) of what is observed, by matrices `[d, d]` alone.
+
+    log |C P Cᵀ + R| = log |R| + log |I + P M| and the square is eᵀ R⁻¹ e - sᵀ P' s, with M = Cᵀ R⁻¹
+    C, s = Cᵀ R⁻¹ e and P' the covariance after the observation.
+    """
+    error = y - matmul(params.matrix, expected.mean) - params.offset
+    precision = jnp.where(observed, 1 / params.noise, 0.0)
+    information = matmul(params.matrix.T, precision[:, None] * params.matrix)
+    score = matmul(params.matrix.T, precision * error)
+    roots = matmul(linalg.root(expected.covariance).T, linalg.root(information))
+    squares = jnp.sum(precision * error**2) - matmul(score, matmul(belief.covariance, score))
+    logs = jnp.sum(jnp.where(observed, jnp.log(2 * jnp.pi * params.noise), 0.0))
+    return -0.5 * (logs + linalg.log_determinant1p(roots) + squares)
+
+
+def smooth(params: Params, y: jax.Array, u: jax.Array, observed: jax.Array) -> Smoothed:
+    """The states of an episode given all of it; arguments as for `filtered`."""
+    before, after, evidence = filtered(params, y, u, observed)
+    last = jax.tree.map(lambda x: x[-1], after)
+
+    def step(later: Belief, now: tuple[Belief, Belief]) -> tuple[Belief, tuple]:
+        belief, expected = now  # at t, and at t + 1 before its observation
+        moved = matmul(params.transition, belief.covariance)
+        gain = linalg.solve_positive(_with_ridge(expected.covariance), moved).T
+        mean = belief.mean + matmul(gain, later.mean - expected.mean)
+        surplus = later.covariance - expected.covariance
+        covariance = belief.covariance + matmul(matmul(gain, surplus), gain.T)
+        found = Belief(mean, (covariance + covariance.T) / 2)
+        return found, (found, matmul(later.covariance, gain.T))
+
+    shorter = jax.tree.map(lambda x: x[:-1], after), jax.tree.map(lambda x: x[1:], before)
+    _, (beliefs, lagged) = jax.lax.scan(step, last, shorter, reverse=True)
+    whole = jax.tree.map(lambda x, end: jnp.concatenate([x, end[None]]), beliefs, last)
+    return Smoothed(whole.mean, whole.covariance, lagged, evidence)
+
+
+def maximised(data: Episodes, smoothed: Smoothed) -> Params:
+    """The M step: parameters of the largest expected log-likelihood; `smoothed` has a leading E.
+
+    Directions that are never visited, such as those of inputs that are always 0, get weight 0.
+    """
+    mean, covariance = smoothed.mean, smoothed.covariance
+    first = jnp.mean(mean[:, 0], axis=0)
+    spread = mean[:, 0] - first[None]
+    around = jnp.mean(covariance[:, 0] + spread[:, :, None] * spread[:, None], axis=0)
+    transition, effect, process = _dynamics(data, smoothed)
+    return Params(transition, effect, process, *_emission(data, smoothed), Belief(first, around))
+
+
+def _dynamics(data: Episodes, smoothed: Smoothed) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """A, B and Q, from all transitions within episodes."""
+    mean, covariance, lagged, _ = smoothed
+    dims, counted = mean.shape[-1], data.valid[:, 1:]
+    x = jnp.concatenate([mean, data.u], axis=-1)[:, :-1]  # [E, T - 1, d + m]
+    add = lambda products: jnp.sum(jnp.where(counted[..., None, None], products, 0.0), (0, 1))
+    outer = lambda a, b: add(a[..., :, None] * b[..., None, :])
+    here, there = add(covariance[:, :-1]), add(covariance[:, 1:])
+    crossed, wide = add(lagged), x.shape[-1] - dims
+    among = outer(x, x) + jnp.pad(here, ((0, wide), (0, wide)))
+    towards = outer(mean[:, 1:], x) + jnp.pad(crossed, ((0, 0), (0, wide)))
+    weights = linalg.solve_positive(_with_ridge(among), towards.T).T  # [d, d + m]
+    transition, effect = weights[:, :dims], weights[:, dims:]
+    missed = mean[:, 1:] - matmul(x, weights.T)
+    turned = matmul(transition, crossed.T)
+    square = matmul(matmul(transition, here), transition.T)
+    process = outer(missed, missed) + there - turned - turned.T + square
+    process = (process + process.T) / (2 * jnp.maximum(jnp.sum(counted), 1))
+    return transition, effect, process + LEAST_NOISE * jnp.eye(dims)
+
+
+def _emission(data: Episodes, smoothed: Smoothed) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """C, c and R, of each channel from the times at which it was observed."""
+    mean, covariance = smoothed.mean, smoothed.covariance
+    seen = data.observed.astype(mean.dtype)
+    x = jnp.concatenate([mean, jnp.ones_like(mean[..., :1])], axis=-1)  # [E, T, d + 1]
+    second = x[..., :, None] * x[..., None, :] + jnp.pad(
+        covariance, ((0, 0), (0, 0), (0, 1), (0, 1))
+    )
+    among = jnp.einsum("eti,etab->iab", seen, second, precision="highest")
+    towards = jnp.einsum("eti,eta->ia", seen * data.y, x, precision="highest")
+    weights = linalg.solve_positive(jax.vmap(_with_ridge)(among), towards[..., None])[..., 0]
+    matrix, offset = weights[:, :-1], weights[:, -1]
+    missed = data.y - matmul(x, weights.T)
+    unsure = jnp.einsum("ia,etab,ib->eti", matrix, covariance, matrix, precision="highest")
+    count = jnp.maximum(jnp.sum(seen, axis=(0, 1)), 1)
+    noise = jnp.sum(seen * (missed**2 + unsure), axis=(0, 1)) / count
+    return matrix, offset, jnp.maximum(noise, LEAST_NOISE)
+
+
+def _with_ridge(positive: jax.Array) -> jax.Array:
+    """A ridge of d roundings of the mean eigenvalue, which singular matrices need."""
+    kind = jnp.finfo(positive.dtype)
+    ridge = kind.eps * jnp.trace(positive) + kind.tiny
+    return positive + ridge * jnp.eye(len(positive), dtype=positive.dtype)
