@@ -14,22 +14,32 @@ from jaxrl.linalg import matmul
 RIDGE = 1e-6
 
 
-def k_step_r2(prediction: jax.Array, truth: jax.Array) -> jax.Array:
+def k_step_r2(
+    prediction: jax.Array, truth: jax.Array, counted: jax.Array | None = None
+) -> jax.Array:
     """R² of forecasts for each number of steps ahead, `[K]`, a mean over channels.
 
     1 - Σ (y - ŷ)² / (Σ (y - ȳ)² + 1e-6) for each channel, sums over the N forecasts, ȳ the mean of
-    the N truths: 1 is perfect, 0 as good as their mean. Both are `[N, K, n]`.
+    the N truths: 1 is perfect, 0 as good as their mean. Both are `[N, K, n]`. With `counted`, bool
+    of that shape, sums and means are of the truths that count, and of the channels that have any.
 
-    Raises ValueError unless both have one shape `[N, K, n]`.
+    Raises ValueError unless all have one shape `[N, K, n]`.
     """
-    if prediction.shape != truth.shape or prediction.ndim != 3:
+    shapes = {x.shape for x in (prediction, truth, counted) if x is not None}
+    if len(shapes) > 1 or prediction.ndim != 3:
         raise ValueError(
             f"prediction and truth have shapes {prediction.shape} and {truth.shape}, expected one "
             "shape [N, K, n]: give N forecasts of K steps"
         )
-    error = jnp.sum((truth - prediction) ** 2, axis=0)
-    total = jnp.sum((truth - jnp.mean(truth, axis=0, keepdims=True)) ** 2, axis=0)
-    return jnp.mean(1 - error / (total + 1e-6), axis=-1)
+    if counted is None:
+        error = jnp.sum((truth - prediction) ** 2, axis=0)
+        total = jnp.sum((truth - jnp.mean(truth, axis=0, keepdims=True)) ** 2, axis=0)
+        return jnp.mean(1 - error / (total + 1e-6), axis=-1)
+    add = lambda x: jnp.sum(jnp.where(counted, x, 0.0), axis=0)
+    number = jnp.sum(counted, axis=0)
+    mean = add(truth) / jnp.maximum(number, 1)
+    of_channel = 1 - add((truth - prediction) ** 2) / (add((truth - mean[None]) ** 2) + 1e-6)
+    return jnp.sum(jnp.where(number > 0, of_channel, 0.0), axis=-1) / jnp.sum(number > 0, axis=-1)
 
 
 def forecasts(

@@ -45,12 +45,20 @@ def arrays(draw: st.DrawFn) -> np.ndarray:
         return np.asarray(array).astype(kind)
 
 
+SPIKES = ("spike_times", "spike_units", "spike_episodes", "duration")
+
+
 @st.composite
 def npz_files(draw: st.DrawFn) -> bytes:
-    names = st.sampled_from(["y", "u", "y.npy", "z", ""])
+    names = st.sampled_from(["y", "u", "y.npy", "z", "lengths", *SPIKES, ""])
     content = draw(st.dictionaries(names, arrays(), max_size=3))
-    if draw(st.booleans()):
+    kind = draw(st.sampled_from(["any", "both", "data", "spikes"]))
+    if kind == "both":
         content = {"y": draw(arrays()), "u": draw(arrays())}
+    if kind in ("data", "spikes"):  # right, but for one array
+        with np.load(io.BytesIO(npz() if kind == "data" else spikes())) as right:
+            content = dict(right)
+        content[draw(st.sampled_from([*content, "lengths", "duration"]))] = draw(arrays())
     file = io.BytesIO()
     save: Any = draw(st.sampled_from([np.savez, np.savez_compressed]))
     save(file, **content)
@@ -75,6 +83,20 @@ def npy_files(draw: st.DrawFn) -> bytes:
 def npz() -> bytes:
     file, rng = io.BytesIO(), np.random.default_rng(0)
     np.savez(file, y=rng.normal(size=(60, 3)), u=rng.normal(size=(60, 2)))
+    return file.getvalue()
+
+
+def spikes() -> bytes:
+    """Two episodes of 60 bins of width 1 and three units."""
+    file, rng = io.BytesIO(), np.random.default_rng(0)
+    np.savez(
+        file,
+        spike_times=rng.uniform(0, 60, 300),
+        spike_units=rng.integers(0, 3, 300),
+        spike_episodes=rng.integers(0, 2, 300),
+        duration=np.array([60.0, 60.0]),
+        u=rng.normal(size=(2, 60, 1)),
+    )
     return file.getvalue()
 
 

@@ -49,7 +49,7 @@ class World:
     observation_noise: Amount = 0.01
     """Variance of each channel, with gaussian noise."""
     bin_width: Amount = 1.0
-    """Time in which events are counted, with poisson noise."""
+    """Time in which events are counted: with poisson noise, and for data that are spike times."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,18 @@ class Config:
     vae: sequence_vae.Config = field(default_factory=sequence_vae.Config)
     box: Amount = 2.0
     """The field is scored within ± this, at 25 × 25 points."""
-    data: str = ""
-    """An npz file with y and u: the sequence VAE learns from these data, without experiments."""
+    data: tuple[str, ...] = ()
+    """Files npz with y, or spike_times, and u: the sequence VAE learns from these data, without
+    experiments."""
     batch_size: Count = 16
     """With data: windows in a gradient step."""
     validation_share: Annotated[float, Range(above=0.0, below=1.0)] = 0.2
     """With data: the share at the end that is held out to score forecasts."""
     run: Budget = field(default_factory=Budget)
+
+    def __post_init__(self):
+        if isinstance(self.data, str):  # as it was saved when there was one file at most
+            object.__setattr__(self, "data", (self.data,) if self.data else ())
 
 
 EVERY_FIELD = ("limit_cycle", "double_limit_cycle", "multi_attractor")

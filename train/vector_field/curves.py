@@ -16,6 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from train.host import pictures
 from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, Row
+from train.vector_field import baselines
 from train.vector_field.config import Config
 from train.vector_field.maps import ticks
 from train.vector_field.scores import error_curves
@@ -54,12 +55,15 @@ def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
     pictures.save(figure, path)
 
 
-def forecasts(path: str | Path, evaluation: dict[str, Any]) -> None:
+def forecasts(
+    path: str | Path, evaluation: dict[str, Any], simple: dict[str, Any] | None = None
+) -> None:
     """Draws R² of forecasts against steps ahead, from `eval.json`; colours as in `errors`.
 
     A column for each field; above with stimulation, below without. Intervals are those of the fall
     since step 0, as R² at step 0 depends on how well the state of a seed's world can be observed
-    and not on the policy.
+    and not on the policy. `simple` is what `experiment_baselines.of_run` returned: thin grey lines
+    are models fitted to the recordings of the first policy.
     """
     seeds, policies, fields = (evaluation[name] for name in ("seeds", "policies", "fields"))
     shown = {"r2": "R², stimulated", "r2_free": "R², left alone"}
@@ -74,6 +78,8 @@ def forecasts(path: str | Path, evaluation: dict[str, Any]) -> None:
             of_field = np.swapaxes(values[:, :, f], 0, 1)
             margins = [pictures.interval(x - x[:, :1]) for x in of_field]
             _draw(axes, ahead, of_field.mean(axis=1), margins, policies)
+            if simple:
+                _draw_simple(axes, ahead, simple[measure], f)
         low, high = np.nanmin(values.mean(axis=0)), np.nanmax(values.mean(axis=0))
         room = 0.06 * (high - max(low, -0.5)) or 0.1
         row[0].set_ylim(max(low, -0.5) - room, high + room)
@@ -82,6 +88,13 @@ def forecasts(path: str | Path, evaluation: dict[str, Any]) -> None:
         axes.set_xlabel("")
     _legend(figure, grid[0, 0])
     pictures.save(figure, path)
+
+
+def _draw_simple(axes: Axes, ahead: np.ndarray, r2: dict[str, Any], f: int) -> None:
+    """R² `[S, P, F, K + 1]` of each simple model on field `f`: the first policy's mean."""
+    for (name, label), dashes in zip(baselines.NAMES.items(), (":", "-.", "--"), strict=True):
+        mean = np.array(r2[name], float)[:, 0, f].mean(axis=0)
+        axes.plot(ahead, mean, dashes, color="#999999", linewidth=1.2, label=label, zorder=1)
 
 
 def _draw(

@@ -10,6 +10,9 @@ def idle(config: Config) -> dict[str, str]:
         names = names_below(config.bayesian, "bayesian")
         names += names_below(config.vae.policy, "vae.policy")
         why = "--data fits a sequence VAE without experiments"
+        worldly = ("fields", "channels", "num_inputs", "encoder", "authority")
+        worldly += ("process_noise", "observation_noise")
+        names += [f"env.{name}" for name in worldly]
         return dict.fromkeys((*names, "policies", "noise_is_known", "box"), why)
     found = dict.fromkeys(("batch_size", "validation_share"), "it needs --data")
     if config.learner == "sequence_vae":

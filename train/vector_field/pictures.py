@@ -45,9 +45,16 @@ def in_order(config: Config, found: dict[str, np.ndarray], axis: int) -> np.ndar
 
 
 def draw_all(
-    directory: Path, config: Config, agents: list[AgentState], traces: Traces
+    directory: Path,
+    config: Config,
+    agents: list[AgentState],
+    traces: Traces,
+    simple: dict[str, Any] | None = None,
 ) -> list[Path]:
-    """Writes four pictures and `experiments.npz` into a run directory; returns the paths."""
+    """Writes four pictures and `experiments.npz` into a run directory; returns the paths.
+
+    `simple` is what `experiment_baselines.of_run` returned.
+    """
     arrays, evaluation = directory / "experiments.npz", scores.read_evaluation(directory)
     learned, true, deviation = learned_fields(config, agents)
     records.write_arrays(arrays, {**traces._asdict(), "learned": learned, "true": true})
@@ -56,7 +63,7 @@ def draw_all(
     curves.errors(paths[-1], config, metrics_file.read_metrics(directory))
     if evaluation:
         paths.append(directory / "forecasts.png")
-        curves.forecasts(paths[-1], evaluation)
+        curves.forecasts(paths[-1], evaluation, simple)
     return [arrays, *paths]
 
 

@@ -10,7 +10,15 @@ from train.host import metrics_file
 from train.host.program import Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
-from train.vector_field import film, pictures, recorded, recordings, scene, scores
+from train.vector_field import (
+    experiment_baselines,
+    film,
+    pictures,
+    recorded,
+    recordings,
+    scene,
+    scores,
+)
 from train.vector_field.config import PRESETS, SUMMARIES, Config
 from train.vector_field.idle import idle
 from train.vector_field.training import make_training, samples_of
@@ -25,7 +33,8 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     if run.config.data:
         return recorded.draw_all(run.directory, run.config, run.agents)
     traces = pictures.traces_of(run.config, run.state)
-    paths = pictures.draw_all(run.directory, run.config, run.agents, traces)
+    simple = experiment_baselines.of_run(run)
+    paths = pictures.draw_all(run.directory, run.config, run.agents, traces, simple)
     paths += write_recordings(run)
     if evaluation is None:
         paths.append(film.film(run.directory, run.config, make_training, run.updates))
@@ -45,9 +54,12 @@ def write_recordings(run: Run) -> list[Path]:
 
 
 def tables(run: Run) -> Iterator[Any]:
-    """How many times fewer samples one policy needs than another; the number of invalid plans."""
+    """R² of simple models; how many times fewer samples one policy needs than another; the number
+    of invalid plans."""
     if run.config.data:
         return
+    if simple := experiment_baselines.read(run.directory):
+        yield experiment_baselines.table(run, simple)
     yield from scores.comparison_tables(run.directory, run.config)
     rows = metrics_file.read_metrics(run.directory)
     for name, count in scores.invalid_plans(rows, run.config).items():

@@ -1,25 +1,64 @@
-"""Files of recorded data: what they must hold, what is refused, what is unusual about them."""
+"""Files of recorded data: what they must hold, what is refused, what is unusual about them.
 
+Axes: E episodes, T steps of the longest, n channels, m inputs.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from train.host import array_files
+from train.host.errors import in_one_line
 from train.host.records import write_arrays
+from train.vector_field import spike_times
 
 HUGE, TINY = 1e15, 1e-15
 """Numbers beyond these have squares and sums of squares that float32 cannot hold."""
 USUAL = (1e-3, 1e3)
 """Standard deviations of data that learn well; others are named."""
 SHOWN_CHANNELS = 8
+WANTED = (
+    "expected an npz file with y [T, n] or [E, T, n], or spike_times and spike_units, and with "
+    "u [T, m] or [E, T, m]"
+)
 
 
 class Data(NamedTuple):
-    """Episodes of one length; float32."""
+    """Episodes, each padded at its end to the longest; float32."""
 
-    y: np.ndarray  # [E, T, n]
-    u: np.ndarray  # [E, T, m]
+    y: np.ndarray  # [E, T, n]; 0 where missing
+    u: np.ndarray  # [E, T, m]; 0 in padding
+    observed: np.ndarray  # bool [E, T, n]; false where missing, and in padding
+    lengths: np.ndarray  # int [E]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing but padding."""
+        valid = np.arange(self.y.shape[1]) < self.lengths[:, None]
+        return bool(self.observed[valid].all())
+
+    def episodes(self, which: slice) -> "Data":
+        """Some of the episodes, without the padding that they do not need."""
+        longest = int(self.lengths[which].max(initial=0))
+        rest = (x[which, :longest] for x in self[:3])
+        return Data(*rest, self.lengths[which])
+
+    def episode(self, which: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`y [T, n]`, `u [T, m]` and `observed [T, n]` of one episode, without padding."""
+        y, u, observed = (x[which, : self.lengths[which]] for x in self[:3])
+        return y, u, observed
+
+
+def joined(episodes: Sequence[tuple[np.ndarray, np.ndarray]]) -> Data:
+    """Pads pairs of y `[T, n]`, NaN where missing, and u `[T, m]`."""
+    lengths = np.array([len(y) for y, _ in episodes])
+    pad = lambda x, fill: np.pad(x, ((0, lengths.max() - len(x)), (0, 0)), constant_values=fill)
+    y = np.stack([pad(y.astype(np.float32), np.nan) for y, _ in episodes])
+    u = np.stack([pad(u.astype(np.float32), 0) for _, u in episodes])
+    observed = ~np.isnan(y)
+    return Data(np.where(observed, y, 0), u, observed, lengths)
 
 
 def write_experiments(
@@ -44,51 +83,130 @@ def write_experiments(
     return paths
 
 
-def load(path: str) -> Data:
-    """Reads and checks a file. Raises ValueError, which says what is wrong with it."""
-    wanted = "expected an npz file with y [T, n] or [E, T, n] and u [T, m] or [E, T, m]"
-    try:
-        arrays = array_files.read_npz(path, ("y", "u"))
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; {wanted}") from None
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read ({error}); {wanted}") from None
-    for name in ("y", "u"):
-        if name not in arrays:
-            raise ValueError(f"{path} has no array {name!r}; {wanted}")
-    if arrays["y"].ndim == 2 and arrays["u"].ndim == 1:
-        arrays["u"] = arrays["u"][:, None]  # one input
-    for name, array in arrays.items():
-        if array.ndim not in (2, 3) or array.ndim != arrays["y"].ndim or not array.size:
-            raise ValueError(f"{name} in {path} has shape {array.shape}; {wanted}")
-        if not np.isfinite(array).all():
-            count = int(np.sum(~np.isfinite(array)))
+def load(paths: str | Sequence[str], bin_width: float = 1.0) -> Data:
+    """Reads and checks files, and joins their episodes; spike times are counted in bins.
+
+    Raises ValueError, in one line, which says what is wrong with them.
+    """
+    paths = [paths] if isinstance(paths, str) else list(paths)
+    arrays = [_arrays(path) for path in paths]
+    units = max((_units(path, x) for path, x in zip(paths, arrays, strict=True)), default=0)
+    found = [_episodes(path, x, bin_width, units) for path, x in zip(paths, arrays, strict=True)]
+    sizes = [(of_file[0][0].shape[1], of_file[0][1].shape[1]) for of_file in found]
+    for path, size in zip(paths, sizes, strict=True):
+        if size != sizes[0]:
             raise ValueError(
-                f"{name} in {path} has {count} values that are NaN or infinite; cut them out or "
-                "fill them in"
+                f"{path} has {size[0]} channels and {size[1]} inputs, and {paths[0]} {sizes[0][0]} "
+                f"and {sizes[0][1]}: files must have the same"
             )
-    _refuse_scale(path, arrays)
-    y, u = arrays["y"], arrays["u"]
-    if y.shape[:-1] != u.shape[:-1]:
+    episodes = [episode for of_file in found for episode in of_file]
+    name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    longest = max(len(y) for y, _ in episodes)
+    if len(episodes) * longest * sum(sizes[0]) * 4 > array_files.MAX_BYTES:
+        raise ValueError(
+            f"{len(episodes)} episodes of up to {longest} steps in {name} are too much when all "
+            "are padded to the longest: cut the longest into pieces"
+        )
+    _refuse_scale(name, episodes)
+    return joined(episodes)
+
+
+def _arrays(path: str) -> dict[str, np.ndarray]:
+    try:
+        arrays = array_files.read_npz(path, ("y", "u", "lengths", *spike_times.ARRAYS))
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}; {WANTED}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read ({error}); {WANTED}") from None
+    if "u" not in arrays:
+        raise ValueError(f"{path} has no array 'u'; {WANTED}; without inputs, of zeros")
+    if ("y" in arrays) == ("spike_times" in arrays):
+        which = "both y and" if "y" in arrays else "no array 'y' and no"
+        raise ValueError(f"{path} has {which} spike_times; {WANTED}")
+    return arrays
+
+
+def _units(path: str, arrays: dict[str, np.ndarray]) -> int:
+    """Units of a file of spike times, 0 for others."""
+    units = arrays.get("spike_units", np.zeros(0))
+    return int(units.max()) + 1 if units.size and np.isfinite(units).all() else 0
+
+
+def _episodes(
+    path: str, arrays: dict[str, np.ndarray], bin_width: float, units: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of one file: y `[T, n]`, NaN where missing, and u `[T, m]` of each episode."""
+    u = arrays["u"].astype(float)
+    y = arrays["y"].astype(float) if "y" in arrays else None
+    if u.ndim == 1 and (y is None or y.ndim == 2):
+        u = u[:, None]  # one input
+    for name, array in (("y", u if y is None else y), ("u", u)):
+        if array.ndim not in (2, 3) or not array.size or (y is not None and array.ndim != y.ndim):
+            raise ValueError(f"{name} in {path} has shape {array.shape}; {WANTED}")
+    if y is not None and y.shape[:-1] != u.shape[:-1]:
         raise ValueError(
             f"y and u in {path} have shapes {y.shape} and {u.shape}; expected as many steps of both"
         )
-    if y.ndim == 2:
-        y, u = y[None], u[None]
-    return Data(y.astype(np.float32), u.astype(np.float32))
+    u = u.reshape(-1, *u.shape[-2:])
+    y = None if y is None else y.reshape(-1, *y.shape[-2:])
+    try:
+        lengths = _lengths(arrays.get("lengths"), y, u)
+        if y is None:
+            spikes = spike_times.read(arrays, len(u))
+            if not units:
+                raise ValueError("there are no spikes")
+            lengths, end = spike_times.lengths(arrays, lengths, bin_width)
+            seen = spike_times.counts(spikes, lengths, end, bin_width, units)
+        else:
+            seen = [of_one[:length] for of_one, length in zip(y, lengths, strict=True)]
+    except ValueError as error:
+        raise ValueError(f"{path}: {in_one_line(error)}") from None
+    given = [of_one[:length] for of_one, length in zip(u, lengths, strict=True)]
+    _refuse_infinite(path, seen, given)
+    return list(zip((x.astype(float) for x in seen), given, strict=True))
 
 
-def _refuse_scale(path: str, arrays: dict[str, np.ndarray]) -> None:
+def _lengths(lengths: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) -> np.ndarray:
+    """Steps `[E]` of each episode: as given, or up to where y and u are NaN to the end."""
+    count, steps = u.shape[:2]
+    if lengths is None:
+        nothing = np.isnan(u).all(-1) & (True if y is None else np.isnan(y).all(-1))
+        last = steps - np.argmin(nothing[:, ::-1], axis=1)
+        return np.where(nothing.all(axis=1), steps, last)
+    lengths = lengths.reshape(-1)
+    whole = np.array_equal(lengths, np.round(lengths))
+    if lengths.shape != (count,) or not whole or np.any(lengths < 1) or np.any(lengths > steps):
+        raise ValueError(
+            f"lengths must be [{count}] whole numbers from 1 to {steps}, steps of each"
+        )
+    return lengths.astype(int)
+
+
+def _refuse_infinite(path: str, y: list[np.ndarray], u: list[np.ndarray]) -> None:
+    infinite = sum(int(np.sum(np.isinf(x))) for x in y)
+    if infinite:
+        raise ValueError(f"y in {path} has {infinite} infinite values; mark them as missing, NaN")
+    unknown = sum(int(np.sum(~np.isfinite(x))) for x in u)
+    if unknown:
+        raise ValueError(
+            f"u in {path} has {unknown} values that are NaN or infinite; an input must be known at "
+            "every step, only y may be missing"
+        )
+
+
+def _refuse_scale(path: str, episodes: list[tuple[np.ndarray, np.ndarray]]) -> None:
     """Raises ValueError for numbers that float32 cannot learn from, and y that never changes."""
-    for name, array in arrays.items():
-        largest = np.abs(array).max()
+    y, u = (np.concatenate(of_all) for of_all in zip(*episodes, strict=True))
+    if np.isnan(y).all():
+        raise ValueError(f"y in {path} has no values, all are NaN")
+    for name, array in (("y", y), ("u", u)):
+        largest = np.nanmax(np.abs(array))
         if largest > HUGE:
             raise ValueError(
                 f"{name} in {path} has values up to {largest:.2g}; expected at most {HUGE:g}: "
                 "divide by their standard deviation"
             )
-    y = arrays["y"].reshape(-1, arrays["y"].shape[-1])
-    span = np.ptp(y, axis=0).max()
+    span = spans(y).max()
     if span == 0:
         raise ValueError(f"y in {path} is constant in every channel; there is nothing to forecast")
     if span < TINY:
@@ -96,17 +214,24 @@ def _refuse_scale(path: str, arrays: dict[str, np.ndarray]) -> None:
             f"y in {path} varies by {span:.2g}; expected more than {TINY:g}: divide by its "
             "standard deviation"
         )
-    if np.ptp(y.astype(np.float32), axis=0).max() == 0:
+    if spans(y.astype(np.float32)).max() == 0:
         raise ValueError(
-            f"y in {path} varies by {span:.2g} around {np.abs(y).max():.2g}, less than float32 "
-            "resolves: subtract the mean"
+            f"y in {path} varies by {span:.2g} around {np.nanmax(np.abs(y)):.2g}, less than "
+            "float32 resolves: subtract the mean"
         )
+
+
+def spans(y: np.ndarray) -> np.ndarray:
+    """Largest minus smallest value `[n]` of each channel of y `[N, n]`; 0 if all are NaN."""
+    missing = np.isnan(y)
+    span = np.where(missing, -np.inf, y).max(0) - np.where(missing, np.inf, y).min(0)
+    return np.where(missing.all(0), 0, span)
 
 
 def oddities(data: Data) -> list[str]:
     """What is unusual about data that can be learned from, a line each; u may be constant."""
-    y, found = data.y.reshape(-1, data.y.shape[-1]).astype(float), []
-    constant = np.flatnonzero(np.ptp(y, axis=0) == 0)
+    y, found = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1]), []
+    constant = np.flatnonzero(spans(y) == 0)
     if len(constant):
         shown = ", ".join(map(str, constant[:SHOWN_CHANNELS]))
         more = ", …" if len(constant) > SHOWN_CHANNELS else ""
@@ -114,15 +239,23 @@ def oddities(data: Data) -> list[str]:
             f"y is constant in {len(constant)} of {y.shape[1]} channels ({shown}{more}, counted "
             "from 0), which adds nothing to the scores: leave them out"
         )
-    if not np.any(y < 0) and np.all(y == np.round(y)):
+    if holds_counts(data):
         found.append(
             "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
         )
-    for name, array in zip(data._fields, data, strict=True):
-        scale = float(np.std(array, axis=(0, 1), dtype=float).max())
+    valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
+    for name, array in (("y", data.y[valid]), ("u", data.u[valid])):
+        kept = np.where(data.observed[valid], array, np.nan) if name == "y" else array
+        known = ~np.isnan(kept).all(0)
+        scale = float(np.nanstd(kept[:, known], axis=0, dtype=float).max())
         if scale and not USUAL[0] <= scale <= USUAL[1]:
             found.append(
                 f"{name} has a standard deviation of {scale:.2g}; learning expects numbers of "
                 "order 1: rescale them"
             )
     return found
+
+
+def holds_counts(data: Data) -> bool:
+    """Whether all that was observed are whole numbers from 0 on."""
+    return not np.any(data.y < 0) and bool(np.all(data.y == np.round(data.y)))

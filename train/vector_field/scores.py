@@ -33,6 +33,8 @@ HELD_OUT_STEPS, AHEAD = 500, 30
 """T and K."""
 SKIPPED = 20
 """First steps of a held-out episode, not scored: the state estimate has to settle first."""
+Episode = tuple[jax.Array, jax.Array]
+"""Observations `[T, n]` and the inputs after them `[T, m]`."""
 
 
 def evaluate(
@@ -97,17 +99,20 @@ def experiment_measures(
         "error": experiments.relative_error(learned, true, everywhere),
         "cosine": jnp.mean(inner / jnp.maximum(sizes, 1e-9)),
     }
-    driven_key, free_key = jax.random.split(key)
-    for name, strength, episode_key in (("r2", 1.0, driven_key), ("r2_free", 0.0, free_key)):
-        obs, actions = held_out(env, params, strength, episode_key)
+    episodes = held_out_pair(env, params, key)
+    for name, (obs, actions) in zip(("r2", "r2_free"), episodes, strict=True):
         expected = learner.forecast(agent, obs, actions, AHEAD)
         measures[name] = forecast_r2(expected[SKIPPED:], obs[SKIPPED:])
     return measures
 
 
-def held_out(
-    env: VectorField, params: Params, strength: float, key: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def held_out_pair(env: VectorField, params: Params, key: jax.Array) -> tuple[Episode, Episode]:
+    """Two held-out episodes, with stimulation and without."""
+    driven_key, free_key = jax.random.split(key)
+    return held_out(env, params, 1.0, driven_key), held_out(env, params, 0.0, free_key)
+
+
+def held_out(env: VectorField, params: Params, strength: float, key: jax.Array) -> Episode:
     """`(obs [T, n], actions [T, m])` of an episode with random inputs, held for 20 steps."""
     bound = jnp.broadcast_to(params.action_bound, (env.num_inputs,))
     held = stimulation.Config(kind="hold", hold_steps=20, at_edge=True, strength=strength)

@@ -26,6 +26,22 @@ def test_r2_channel_by_channel():
         latent_scores.k_step_r2(jnp.zeros((2, 3, 4)), jnp.zeros((2, 3, 1)))
 
 
+def test_r2_of_what_counts_is_that_of_the_rest_removed():
+    rng = np.random.default_rng(2)
+    truth, prediction = rng.normal(size=(2, 40, 3, 4))
+    counted = np.broadcast_to(rng.uniform(size=(40, 1, 4)) > 0.4, truth.shape).copy()
+    counted[..., 3] = False  # a channel that was never observed
+    expected = []
+    for c in range(3):
+        kept = counted[:, 0, c]
+        pair = (jnp.asarray(x[kept][..., c : c + 1]) for x in (prediction, truth))
+        expected.append(latent_scores.k_step_r2(*pair))
+    found = latent_scores.k_step_r2(*map(jnp.asarray, (prediction, truth, counted)))
+    np.testing.assert_allclose(found, np.mean(expected, axis=0), rtol=1e-4)
+    everything = latent_scores.k_step_r2(prediction, truth, jnp.ones(truth.shape, bool))
+    np.testing.assert_allclose(everything, latent_scores.k_step_r2(prediction, truth), rtol=1e-5)
+
+
 def test_a_field_in_other_coordinates_is_brought_back():
     """Learned z' = R z + t shows the same, and moves as R times the true velocity."""
     rng = np.random.default_rng(1)

@@ -1,0 +1,160 @@
+"""Windows and scores of recorded episodes, and what simple models make of them."""
+
+import jax
+import numpy as np
+import pytest
+
+from train.vector_field import baselines, episodes, recordings
+from train.vector_field.recordings import Data
+from train.vector_field.scores import SKIPPED
+
+
+def numbered(*lengths: int) -> Data:
+    """y counts on through all episodes, u is half a step later."""
+    ends = np.cumsum(lengths)
+    rows = [
+        np.arange(end - n, end, dtype=float)[:, None] for end, n in zip(ends, lengths, strict=True)
+    ]
+    return recordings.joined([(row, row + 0.5) for row in rows])
+
+
+@pytest.mark.parametrize("lengths", [(100,), (100,) * 5, (30, 70, 100, 40, 90)])
+def test_the_last_part_is_kept_apart(lengths):
+    data = numbered(*lengths)
+    learned, kept = episodes.split(data, 0.2, 10)
+    both = [part.y[part.observed] for part in (learned, kept)]
+    np.testing.assert_array_equal(np.concatenate(both), np.arange(sum(lengths)))
+    assert len(both[1]) == (20 if len(lengths) == 1 else lengths[-1])
+
+
+def test_what_is_too_short_or_empty_is_refused():
+    with pytest.raises(ValueError, match="only 20 steps in a row"):
+        episodes.split(numbered(100), 0.2, 21)
+    data = numbered(100)
+    data.observed[:, 80:] = False
+    with pytest.raises(ValueError, match="no values in the training or held-out data"):
+        episodes.split(data, 0.2, 10)
+
+
+def drawn(data: Data, length: int, count: int):
+    draw = jax.jit(lambda key: episodes.sample(data, length, count, key))
+    return jax.device_get(draw(jax.random.key(0)))
+
+
+def test_windows_are_stretches_with_the_input_before_each_observation():
+    """Before y there must be the u of one step less; an episode of 4 is one window."""
+    windows = drawn(numbered(30, 4, 20), 6, 2_000)
+    assert windows.observed is None
+    begins = windows.y[:, 0, 0]
+    assert set(begins) == {*range(25), 30, *range(34, 34 + 15)}  # every start, and no other
+    share = np.mean(begins == 30)
+    assert abs(share - 1 / 41) < 0.015
+    for y, before, valid in zip(
+        windows.y[..., 0], windows.before[..., 0], windows.valid, strict=True
+    ):
+        assert valid.sum() == (4 if y[0] == 30 else 6)
+        np.testing.assert_array_equal(np.diff(y[valid]), 1)
+        starts = np.isin(y, [0, 30, 34])
+        np.testing.assert_array_equal(before[valid & starts], 0)
+        np.testing.assert_array_equal(before[valid & ~starts], y[valid & ~starts] - 0.5)
+
+
+def test_windows_say_what_is_missing():
+    data = numbered(30, 20)
+    data.observed[0, 7] = False
+    windows = drawn(data, 6, 500)
+    np.testing.assert_array_equal(windows.observed, windows.y != 7)
+
+
+def noisy(seed: int, *lengths: int) -> Data:
+    """An oscillation of which three mixtures are recorded, pushed by an input."""
+    rng = np.random.default_rng(seed)
+    turn, found = 0.97 * np.array([[0.98, -0.2], [0.2, 0.98]]), []
+    mix = np.random.default_rng(5).normal(size=(2, 3))
+    for length in lengths:
+        z, rows = rng.normal(size=2), []
+        u = np.repeat(rng.choice([-1.0, 1.0], (length // 8 + 1, 1)), 8, 0)[:length]
+        for push in u:
+            rows.append(z @ mix + 3)
+            z = turn @ z + 0.3 * push + 0.02 * rng.normal(size=2)
+        found.append((np.array(rows) + 0.02 * rng.normal(size=(length, 3)), u))
+    return recordings.joined(found)
+
+
+def r2_by_loops(data: Data, expected: np.ndarray) -> np.ndarray:
+    ahead, scores = expected.shape[2] - 1, []
+    for k in range(ahead + 1):
+        of_channels = []
+        for n in range(data.y.shape[2]):
+            pairs = [
+                (data.y[e, t + k, n], expected[e, t, k, n])
+                for e, length in enumerate(data.lengths)
+                for t in range(SKIPPED, length - ahead)
+                if data.observed[e, t + k, n]
+            ]
+            y, guess = np.array(pairs).T
+            of_channels.append(1 - np.sum((y - guess) ** 2) / np.sum((y - y.mean()) ** 2))
+        scores.append(np.mean(of_channels))
+    return np.array(scores)
+
+
+def test_r2_of_unequal_episodes_with_gaps():
+    data = noisy(0, 60, 45, 80)
+    data.observed[0, 30:34] = data.observed[2, 25:60, 1] = False
+    expected = np.random.default_rng(1).normal(size=(3, 80, 6, 3)).astype(np.float32) + 3
+    found = episodes.r2(data, expected)
+    np.testing.assert_allclose(found, r2_by_loops(data, expected), rtol=1e-3)
+    longer = Data(*(np.pad(x, ((0, 0), (0, 9), (0, 0))) for x in data[:3]), data.lengths)
+    padded = np.pad(expected, ((0, 0), (0, 9), (0, 0), (0, 0)), constant_values=1e3)
+    np.testing.assert_allclose(episodes.r2(longer, padded), found, rtol=1e-5)
+
+
+def test_simple_models_where_the_truth_is_linear():
+    """The linear-Gaussian model is the truth; persistence cannot be right for long."""
+    found = baselines.r2(noisy(0, 400, 300), noisy(1, 200), 2, 12)
+    assert found["linear_gaussian"][10] > 0.9
+    assert found["arx"][1] > 0.9
+    assert found["arx"][10] > 0.7 > 0.3 > found["persistence"][10]
+    assert found["arx_order"] in baselines.ORDERS
+    assert np.isnan(found["persistence"][0])
+    assert np.isnan(found["arx"][0])
+
+
+def test_arx_is_least_squares_and_forecasts_step_by_step():
+    data, order, ahead = noisy(0, 90, 70), 2, 4
+    weights = baselines.least_squares(*baselines.regression(data, order))
+    rows, targets = [], []
+    for e, length in enumerate(data.lengths):
+        for t in range(order, length):
+            past = [x for i in (1, 2) for x in (*data.y[e, t - i], *data.u[e, t - i])]
+            rows.append([*past, 1.0])
+            targets.append(data.y[e, t])
+    best = np.linalg.lstsq(np.array(rows), np.array(targets), rcond=None)[0]
+    np.testing.assert_allclose(np.array(rows) @ weights, np.array(rows) @ best, atol=1e-3)
+    found = baselines.arx(weights, order, data, ahead)
+    for t in (5, 68, 88):
+        y, u = [*data.y[0, : t + 1]], [*data.u[0, : t + 1]]
+        for k in range(1, ahead + 1):
+            guess = np.concatenate([y[-1], u[-1], y[-2], u[-2], [1.0]]) @ weights
+            np.testing.assert_allclose(found[0, t, k], guess, rtol=1e-5)
+            y.append(guess)
+            u.append(data.u[0, t + k] if t + k < 90 else np.zeros(1))
+
+
+def test_persistence_holds_the_last_observation():
+    data = noisy(0, 40)
+    data.observed[0, 10:13, 1] = data.observed[0, :2] = False
+    expected = baselines.persistence(data, 2)
+    np.testing.assert_array_equal(expected[0, :2], 0)
+    np.testing.assert_array_equal(expected[0, 10:13, :, 1], data.y[0, 9, 1])
+    np.testing.assert_array_equal(expected[0, 13:, 2], data.y[0, 13:])
+
+
+def test_missing_samples_take_little_from_simple_models():
+    whole, held_out = noisy(0, 400, 300), noisy(1, 200)
+    rng = np.random.default_rng(3)
+    holes = whole._replace(observed=whole.observed & (rng.uniform(size=whole.y.shape) > 0.1))
+    holes = holes._replace(y=np.where(holes.observed, holes.y, 0))
+    found = baselines.r2(holes, held_out, 2, 12)
+    assert found["linear_gaussian"][10] > 0.85
+    assert found["arx"][1] > 0.85

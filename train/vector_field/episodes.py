@@ -1,0 +1,90 @@
+"""Episodes of recorded data: which are held out, windows to learn from, and R² of forecasts.
+
+Axes: E episodes, T steps of the longest, n channels, m inputs, B windows of W steps, K steps ahead.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.dynamics.latent_scores import k_step_r2
+from jaxrl.networks.latent import Window
+from train.vector_field.recordings import Data
+from train.vector_field.scores import SKIPPED
+
+Forecast = Callable[[jax.Array, jax.Array, jax.Array | None], jax.Array]
+"""`(y [T, n], u [T, m], observed [T, n] or None) -> [T, K + 1, n]`: after each step, the expected
+observations now and up to K steps ahead; None: nothing is missing."""
+
+
+def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
+    """Training data and held-out data: the last episodes, or the end of the only episode.
+
+    Raises ValueError unless both have an episode of at least `least` steps.
+    """
+    episodes = len(data.lengths)
+    if not 0 < share < 1:
+        raise ValueError(f"validation_share is {share}; expected a share between 0 and 1")
+    if episodes > 1:
+        first = episodes - max(1, round(share * episodes))
+        parts = data.episodes(slice(first)), data.episodes(slice(first, None))
+    else:
+        first = int(data.lengths[0]) - round(share * int(data.lengths[0]))
+        cut = lambda part, length: Data(*(x[:, part] for x in data[:3]), np.array([length]))
+        rest = int(data.lengths[0]) - first
+        parts = cut(slice(first), first), cut(slice(first, None), rest)
+    shortest = min(int(part.lengths.max(initial=0)) for part in parts)
+    if shortest < least:
+        raise ValueError(
+            f"only {shortest} steps in a row in the training or held-out data; expected at least "
+            f"{least}: record longer, or choose a smaller vae.window or another validation_share"
+        )
+    for part in parts:
+        if not part.observed.any():
+            raise ValueError("y has no values in the training or held-out data, all are NaN")
+    return parts
+
+
+def sample(data: Data, length: int, count: int, key: jax.Array) -> Window:
+    """`count` windows of `length` steps, drawn uniformly from all there are: `[B, W]`.
+
+    An episode that is shorter is one window, with padding. Consumes `key`.
+    """
+    steps = data.y.shape[1]
+    starts = np.maximum(data.lengths - length + 1, 1)  # of each episode
+    ends = np.cumsum(starts)
+    drawn = jax.random.randint(key, (count, 1), 0, int(ends[-1]))
+    episode = jnp.searchsorted(jnp.asarray(ends), drawn, side="right")
+    start = drawn - jnp.asarray(ends - starts)[episode]
+    place = start + jnp.arange(length)[None]
+    valid = place < jnp.asarray(data.lengths)[episode]
+    place = jnp.minimum(place, steps - 1)
+    y, u = jnp.asarray(data.y), jnp.asarray(data.u)
+    before = jnp.where((place > 0)[..., None], u[episode, jnp.maximum(place - 1, 0)], 0.0)
+    observed = None if data.is_complete else jnp.asarray(data.observed)[episode, place]
+    return Window(y[episode, place], before, valid, observed)
+
+
+def forecasts(data: Data, forecast: Forecast) -> jax.Array:
+    """`[E, T, K + 1, n]`, those of each episode; in padding they mean nothing."""
+    y, u = jnp.asarray(data.y), jnp.asarray(data.u)
+    if data.is_complete:
+        return jax.vmap(lambda y, u: forecast(y, u, None))(y, u)
+    return jax.vmap(forecast)(y, u, jnp.asarray(data.observed))
+
+
+def r2(data: Data, expected: jax.Array) -> jax.Array:
+    """R² `[K + 1]` of forecasts `[E, T, K + 1, n]` of data, all episodes together.
+
+    Every k uses the same forecasts: those with K steps after them in their episode, without the
+    first `SKIPPED`. What is missing is not scored.
+    """
+    ahead, steps = expected.shape[2] - 1, data.y.shape[1]
+    begin = np.arange(SKIPPED, steps - ahead)
+    later = begin[:, None] + np.arange(ahead + 1)[None]
+    within = (later[None] < data.lengths[:, None, None]).all(-1)  # [E, begin]
+    counted = data.observed[:, later] & within[..., None, None]
+    flat = lambda x: jnp.asarray(x).reshape(-1, *x.shape[2:])
+    return k_step_r2(flat(expected[:, begin]), flat(data.y[:, later]), flat(counted))

@@ -1,0 +1,151 @@
+"""What simple models make of the recordings of experiments, on the episodes held out for scores.
+
+Each is fitted to what one experiment recorded, and forecasts the same held-out episodes as its
+learner. The results are kept in `baselines.json` of a run.
+Axes: S seeds, P policies, F fields, T samples, n channels, m inputs, K steps ahead.
+"""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from rich.table import Table
+
+from jaxrl.dynamics.linear_gaussian import Episodes
+from train.host import scores as host_scores
+from train.host.compiled import keys_of
+from train.host.program import Run
+from train.host.records import finite_or_null, write_whole
+from train.vector_field import baselines, scores
+from train.vector_field.config import make_env, make_learner
+from train.vector_field.recordings import Data
+from train.vector_field.scores import AHEAD
+from train.vector_field.training import samples_of
+
+FILE = "baselines.json"
+MEASURES = ("r2", "r2_free")
+"""With stimulation, and without."""
+SHOWN = (("r2", 10, "R² 10"), ("r2", 30, "R² 30"))
+
+
+def of_run(run: Run) -> dict[str, Any] | None:
+    """`{"r2": {baseline: [S, P, F, K + 1]}, "r2_free": ...}`; None without recordings.
+
+    Read from the run's directory if they were measured there on the same episodes, else measured
+    and written. NaN where nothing is scored.
+    """
+    about = {"updates": run.updates, "key": evaluation_key(run.directory)}
+    known = read(run.directory)
+    if known and {name: known.get(name) for name in about} == about:
+        return known
+    samples = samples_of(run)
+    if samples is None:
+        return None
+    found = measured(run, samples, about["key"])
+    listed = {m: {name: x.tolist() for name, x in of.items()} for m, of in found.items()}
+    content = finite_or_null({**about, **listed})
+    write_whole(run.directory / FILE, json.dumps(content) + "\n")
+    return content
+
+
+def evaluation_key(directory: Path) -> int | None:
+    """The root of the keys of the newest evaluation; None: that after training."""
+    content = host_scores.read_evaluation(directory) or {}
+    return content.get("key")
+
+
+def read(directory: Path) -> dict[str, Any] | None:
+    """The content of `baselines.json`; None if there is none that can be read."""
+    try:
+        content = json.loads((directory / FILE).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    is_whole = isinstance(content, dict) and all(
+        isinstance(content.get(m), dict) and set(content[m]) == set(baselines.NAMES)
+        for m in MEASURES
+    )
+    return content if is_whole else None
+
+
+def measured(
+    run: Run, samples: dict[str, np.ndarray], key: int | None
+) -> dict[str, dict[str, np.ndarray]]:
+    """By measure and baseline, `[S, P, F, K + 1]`."""
+    tests = held_out(run, key)
+    shape = samples["y"].shape[:3]
+    training = [recorded(samples["y"][i], samples["u"][i]) for i in np.ndindex(*shape)]
+    scaled = [baselines.scaled(data, data) for data in training]
+    config = run.config
+    model = config.model if config.learner == "sequence_vae" else config.bayesian
+    dims = min(model.grid.dims, samples["y"].shape[-1])
+    together = [np.stack(x) for x in zip(*map(baselines.as_episodes, scaled), strict=True)]
+    learn = jax.jit(jax.vmap(partial(baselines.learned, dims=dims)))
+    params = learn(Episodes(*together))
+    rows: dict[str, dict[str, list]] = {m: {name: [] for name in baselines.NAMES} for m in MEASURES}
+    for i, (s, _, f) in enumerate(np.ndindex(*shape)):
+        of_one = jax.tree.map(lambda x, i=i: x[i], params)
+        weights, order = baselines.fit_arx(scaled[i])
+        for measure, (y, u) in zip(MEASURES, (x[s][f] for x in tests), strict=True):
+            test = baselines.scaled(recorded(y, u), training[i])
+            expected = {
+                "persistence": baselines.persistence(test, AHEAD),
+                "arx": baselines.arx(weights, order, test, AHEAD),
+                "linear_gaussian": baselines.linear(of_one, test, AHEAD),
+            }
+            for name, x in expected.items():
+                rows[measure][name].append(baselines.scored(name, test, x))
+    return {
+        m: {name: np.reshape(x, (*shape, AHEAD + 1)) for name, x in of.items()}
+        for m, of in rows.items()
+    }
+
+
+def recorded(y: np.ndarray, u: np.ndarray) -> Data:
+    """One episode in which nothing is missing."""
+    y, u = np.asarray(y, np.float32)[None], np.asarray(u, np.float32)[None]
+    return Data(y, u, np.ones(y.shape, bool), np.array([y.shape[1]]))
+
+
+def held_out(run: Run, key: int | None) -> tuple[list, list]:
+    """The episodes that the learners were scored on, for each of `MEASURES` `[S][F]` of (y, u)."""
+    env, learner = make_env(run.config), make_learner(run.config)
+    fields = len(run.config.env.fields)
+    keys = (
+        [keys_of(seed)[1] for seed in run.seeds]
+        if key is None
+        else host_scores.evaluation_keys(key, run.seeds)
+    )
+    draw = jax.jit(jax.vmap(partial(scores.held_out_pair, env)))
+    found: tuple[list, list] = ([], [])
+    for agent, of_seed in zip(run.agents, keys, strict=True):
+        first = jax.tree.map(lambda x: x[0], next(iter(agent.values())))  # of any policy, [F, ...]
+        params = jax.vmap(learner.world)(first)
+        for kept, (y, u) in zip(
+            found, draw(params, jax.random.split(of_seed, fields)), strict=True
+        ):
+            kept.append(list(zip(np.asarray(y), np.asarray(u), strict=True)))
+    return found
+
+
+def table(run: Run, found: dict[str, Any]) -> Table:
+    """R² of each simple model, fitted to the recordings of each policy; means over the seeds."""
+    caption = "fitted to what each policy recorded, scored on the same episodes as the learners"
+    made = Table(title="R² of simple models", caption=caption)
+    for heading in ("field", "recorded by"):
+        made.add_column(heading)
+    for _, _, label in SHOWN:
+        for name in baselines.NAMES.values():
+            made.add_column(f"{name} {label}", justify="right")
+    values = {
+        (m, k, name): np.mean(np.array(found[m][name], float)[..., k], axis=0)
+        for m, k, _ in SHOWN
+        for name in baselines.NAMES
+    }
+    for f, field in enumerate(run.config.env.fields):
+        for p, policy in enumerate(run.config.policies):
+            made.add_row(field, policy, *(f"{x[p, f]:.3f}" for x in values.values()))
+        made.add_section()
+    return made
