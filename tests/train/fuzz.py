@@ -35,7 +35,7 @@ from train.host.errors import REFUSED, RunError
 from train.host.program import find
 from train.policies import export
 from train.snake import players
-from train.vector_field import recordings
+from train.vector_field import advice, recordings
 
 PATIENCE = 2.0
 """Seconds."""
@@ -139,6 +139,12 @@ LOADERS = {
         inside.npz,
         inside.npz_files(),
     ),
+    "spike times": Loader(
+        "data.npz",
+        lambda folder: recordings.load(str(folder / "data.npz")),
+        inside.spikes,
+        inside.npz_files(),
+    ),
     "configuration": Loader("config.yaml", records.read_config, config_text, inside.yaml_files()),
     "saved configuration": Loader("config.yaml", read_saved, config_text, inside.yaml_files()),
     "--config": Loader("config.yaml", read_config_flag, config_text, inside.yaml_files()),
@@ -227,11 +233,16 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "render": render.main,
     "policies": export.main,
     "snake.players": players.main,
+    "vector_field advise": advice.main,
 }
 OPTIONS = {
     "evaluate": ["--policy", "--games", "--key", "--sampled", "--field-file", "--m"],
     "render": ["--policy", "--games", "--key", "--out"],
     "policies": ["export", "list", "--seed", "--hardware"],
+    "vector_field advise": [
+        *("--steps", "--hold", "--bound", "--low", "--rate", "--charge", "--inputs", "--state"),
+        *("--seed", "--policy", "--field", "--key", "--out"),
+    ],
     "snake.players": ["--rows", "--cols", "--games", "--key", "--players", "--rules", "--out"],
 }
 

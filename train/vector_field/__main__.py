@@ -1,4 +1,4 @@
-"""`python -m train.vector_field`."""
+"""`python -m train.vector_field`, and `python -m train.vector_field advise RUN`."""
 
 import sys
 
@@ -6,6 +6,9 @@ from train.host import command, distributed
 
 if __name__ == "__main__":
     distributed.begin()  # before anything computes, as gymnax does when it is imported
+    from train.vector_field import advice
     from train.vector_field.program import PROGRAM
 
+    if sys.argv[1:2] == ["advise"]:
+        sys.exit(advice.main(sys.argv[2:]))
     sys.exit(command.main(PROGRAM))

@@ -13,12 +13,15 @@ from envs.vector_field.fields import FIELDS
 from envs.vector_field.params import Params
 from jaxrl import linalg
 from jaxrl.agents import field_learner, sequence_vae
+from jaxrl.agents.sequence_vae import Knowledge
 from jaxrl.dynamics import stimulation
+from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import affine_alignment, aligned_velocity
-from jaxrl.dynamics.stimulation import Known
+from jaxrl.dynamics.posterior import Posterior
+from jaxrl.dynamics.stimulation import Known, PredictiveModel
 from jaxrl.networks import latent_filter, latent_information
 from jaxrl.networks.latent import SequenceVAE
-from jaxrl.types import Agent, AgentState
+from jaxrl.types import Agent, AgentState, PyTree
 
 
 class Learner(NamedTuple):
@@ -35,9 +38,25 @@ class Learner(NamedTuple):
     """The learned field `[..., d]` at `z` `[..., d]`."""
     uncertainty: Callable[[AgentState, jax.Array], jax.Array]
     """Variance of a component of the learned field at `z` `[d]`."""
-    forecast: Callable[[AgentState, jax.Array, jax.Array, int], jax.Array]
-    """`(agent, obs [T, n], actions [T, m], K) -> [T, K + 1, n]`: after each step, the expected
-    observations now (k = 0) and up to K steps ahead, given the actions, and 0 after the last."""
+    forecast: Callable[..., jax.Array]
+    """`(agent, obs [T, n], actions [T, m], K, observed) -> [T, K + 1, n]`: after each step, the
+    expected observations now (k = 0) and up to K steps ahead, given the actions, and 0 after the
+    last; `observed`, bool `[T, n]`, may be left out."""
+    own: Callable[[AgentState], "Own"]
+    """What it makes of its data, in coordinates of its own."""
+
+
+class Own(NamedTuple):
+    """Functions of one agent, in the coordinates of its own latent state."""
+
+    beliefs: Callable[..., Belief]
+    """`(obs [T, n], actions [T, m], observed) -> mean [T, d] and covariance [T, d, d]`: the
+    filtered states; `observed`, bool `[T, n]`, is false where missing, None: nowhere."""
+    velocity: Callable[[jax.Array], jax.Array]
+    """The learned field, `[..., d] -> [..., d]`."""
+    emission_mean: Callable[[jax.Array], jax.Array]
+    """The mean observation, `[d] -> [n]`."""
+    planning: PredictiveModel
 
 
 FAMILIES = {
@@ -70,6 +89,12 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         velocity=partial(field_learner.velocity, config, world),
         uncertainty=partial(field_learner.uncertainty, config, world),
         forecast=partial(field_learner.forecast, config, world),
+        own=lambda agent: Own(
+            partial(field_learner.beliefs, config, world, agent),
+            partial(field_learner.velocity, config, world, agent),
+            lambda z: env.emission(z, agent.known.numbers)[0],
+            field_learner.predictive_model(config, world, agent),
+        ),
     )
 
 
@@ -107,6 +132,24 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
         forecast=lambda agent, *seen: latent_filter.forecast(
             model, agent.params, agent.known, *seen
         ),
+        own=lambda agent: of_vae(model, agent.params, agent.known, config, agent.information),
+    )
+
+
+def of_vae(
+    model: SequenceVAE,
+    params: PyTree,
+    known: Known,
+    config: sequence_vae.Config,
+    information: Posterior,
+) -> Own:
+    """Those of a sequence VAE."""
+    knowledge = Knowledge(params, information, known)
+    return Own(
+        partial(latent_filter.beliefs, model, params, known),
+        partial(model.velocity, params),
+        lambda z: model.emission(params, z)[0],
+        sequence_vae.predictive_model(config, model, knowledge),
     )
 
 

@@ -1,0 +1,63 @@
+"""Which inputs to try next: those of the largest expected information, within limits.
+
+Axes: d latent dimensions, m inputs, H steps of a plan, B blocks in which an input is held, N plans.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+
+from jaxrl import planning
+from jaxrl.dynamics import fisher, input_limits, stimulation
+from jaxrl.dynamics.input_limits import Limits
+from jaxrl.dynamics.stimulation import PredictiveModel
+
+
+class Question(NamedTuple):
+    """Where one stands, and what may be done."""
+
+    model: PredictiveModel
+    z: jax.Array  # [d] the state now
+    before: jax.Array  # [m] the input just given
+    limits: Limits
+
+
+def nats(model: PredictiveModel, z: jax.Array, plan: jax.Array) -> jax.Array:
+    """Expected information about the field's parameters, from the transitions of a plan `[H, m]`.
+
+    Half the decrease of the log-determinant of their covariance (D-optimality), along the path that
+    the model expects from `z` `[d]`; at least 0.
+    """
+    visited = stimulation.path(model, z, plan)[:-1]
+    design = jax.vmap(model.design)(visited)
+    outputs = len(z) if design.ndim == 2 else 1
+    gram = fisher.kernel(design, model.root)
+    return fisher.d_gain(gram, 1 / model.relative_noise, outputs) / 2
+
+
+def best(
+    question: Question, config: planning.Config, hold: int, steps: int, key: jax.Array
+) -> jax.Array:
+    """The plan `[H, m]` of the largest expected information that a search finds; consumes `key`.
+
+    The search of `config` is over B = `config.horizon` blocks, each held for `hold` steps.
+    """
+    model, z, before, limits = question
+    plan_of = lambda blocks: input_limits.admissible(limits, before, blocks, hold, steps)
+
+    def cost(candidates: jax.Array) -> jax.Array:
+        return -jax.vmap(lambda blocks: nats(model, z, plan_of(blocks)))(candidates)
+
+    start = planning.first_plan(config, limits.low, limits.high)
+    blocks, *_ = planning.icem(cost, config, start, limits.low, limits.high, key)
+    return plan_of(blocks)
+
+
+def random(question: Question, count: int, hold: int, steps: int, key: jax.Array) -> jax.Array:
+    """N = `count` plans `[N, H, m]` of inputs drawn uniformly from the box; consumes `key`."""
+    limits, blocks = question.limits, -(-steps // hold)
+    share = jax.random.uniform(key, (count, blocks, len(limits.low)))
+    wanted = limits.low[None, None] + share * (limits.high - limits.low)[None, None]
+    within = partial(input_limits.admissible, limits, question.before, hold=hold, steps=steps)
+    return jax.vmap(within)(wanted)

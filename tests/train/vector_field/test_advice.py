@@ -1,0 +1,192 @@
+"""What has been fitted is loaded again, and advises: from data, and from experiments."""
+
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from jaxrl.dynamics import posterior
+from tests.train.vector_field.test_recorded import turning, written
+from tests.train.vector_field.test_vector_field import SMALL
+from train.host import command
+from train.host.errors import UsageError
+from train.host.scores import read_evaluation
+from train.vector_field import advice, experiment_baselines, fitted, program, recordings, scores
+from train.vector_field.advice import Options
+from train.vector_field.program import PROGRAM
+
+
+@pytest.fixture(scope="module")
+def fit(tmp_path_factory):
+    """A short fit to a record with a gap: its directory, y and u."""
+    folder = tmp_path_factory.mktemp("fit")
+    y, u = turning(500, 0.1)
+    y[100:105] = np.nan
+    config = written(folder / "data.npz", y=y, u=u)
+    config = replace(config, run=replace(config.run, directory=str(folder / "run")))
+    return program.train(config).directory, y, u
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores, "HELD_OUT_STEPS", 100)
+        directory = tmp_path_factory.mktemp("experiment") / "run"
+        line = SMALL.replace("seen ", "vector_field ").replace("--run.num-seeds=2", "")
+        line += " --run.num-seeds=1 --env.channels 5"
+        assert command.main(PROGRAM, [*line.split(), f"--run.directory={directory}"]) == 0
+    return directory
+
+
+def test_three_lines_filter_and_forecast_again(fit):
+    directory, y, u = fit
+    model = fitted.load(directory)
+    belief, ahead = model.filter(y, u), model.forecast(y, u, 30)
+    assert belief.covariance.shape == (len(y), 2, 2)
+    with np.load(directory / "recorded.npz") as found:
+        np.testing.assert_allclose(belief.mean, found["states"][0], atol=1e-5)
+        np.testing.assert_allclose(ahead, found["forecasts"][0], atol=1e-4)
+        grid = np.stack(np.meshgrid(found["axis"], found["axis"], indexing="ij"), -1)
+        np.testing.assert_allclose(model.velocity(grid), found["field"], atol=1e-5)
+    np.testing.assert_allclose(model.now.z, belief.mean[-1], atol=1e-6)
+    np.testing.assert_array_equal(model.now.u, u[-2].astype(np.float32))
+    states, seen = model.predict(belief.mean[50], u[50:80])
+    np.testing.assert_allclose(seen, ahead[50, :31], atol=1e-4)
+    assert states.shape == (31, 2)
+    assert (np.asarray(model.deviation(grid)) > 0).all()
+    with pytest.raises(ValueError, match="expected"):
+        model.filter(y, u[:-1])
+
+
+def test_what_is_known_of_a_field_is_what_its_data_say(fit):
+    """Against a posterior that takes one filtered state after another of the training data."""
+    directory, y, u = fit
+    model = fitted.load(directory)
+    config = program.PROGRAM.presets["vector_field"].vae
+    design = jax.jit(jax.vmap(model.planning.design))
+    learned = np.asarray(model.filter(y[:400], u[:400]).mean)
+    rows = np.asarray(design(learned), float)[~np.isnan(y[:400]).all(1)]
+    at_centre = np.asarray(design(np.zeros((1, 2), np.float32)), float)[0]
+    dt = model.dt
+    variance = config.prior_speed**2 * dt**2 / np.sum(at_centre**2) / (config.noise * dt)
+    precision = np.eye(len(at_centre)) / variance
+    precision += rows.T @ rows / float(model.planning.relative_noise)
+    root = np.asarray(model.planning.root, float)
+    np.testing.assert_allclose(root @ root.T @ precision, np.eye(len(precision)), atol=0.02)
+    point = np.array([0.3, -0.2], np.float32)
+    x = np.asarray(design(point[None]), float)[0]
+    expected = np.sqrt(x @ np.linalg.solve(precision, x) * config.noise / dt)
+    np.testing.assert_allclose(model.deviation(point), expected, rtol=0.02)
+
+
+def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, capsys):
+    line = "--steps 20 --hold 4 --bound 0.8 --rate 0.5 --charge 1.2 --out"
+    assert advice.main([str(fit[0]), *line.split(), str(tmp_path)]) == 0
+    content = json.loads((tmp_path / "advice.json").read_text())
+    plan, nats = np.array(content["inputs"]), content["nats"]
+    assert plan.shape == (20, 2)
+    assert np.abs(plan).max() <= 0.8 + 1e-6
+    assert np.abs(np.diff(plan, axis=0)).max() <= 0.5 + 1e-5
+    assert content["charge"] <= 1.2 * (1 + 1e-5)
+    assert np.ptp(plan.reshape(5, 4, 2), axis=1).max() == 0
+    assert nats["advised"] > nats["random"]["mean"] + nats["random"]["deviation"]
+    assert nats["advised"] >= nats["zero"] > 0
+    with np.load(tmp_path / "advice.npz") as arrays:
+        model = fitted.load(fit[0])
+        np.testing.assert_allclose(arrays["states"], model.predict(model.now.z, plan)[0], atol=1e-5)
+        assert arrays["random_inputs"].shape == (advice.RANDOM, 20, 2)
+    assert (tmp_path / "advice.png").stat().st_size > 10_000
+    assert "advised" in capsys.readouterr().out
+
+
+def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
+    model = fitted.load(fit[0])
+    given = np.random.default_rng(0).uniform(-0.5, 0.5, (6, 12, 2)).astype(np.float32)
+    given[3] = np.repeat(np.sign(given[3, ::6]) * 0.9, 6, axis=0)
+    np.savez(tmp_path / "given.npz", u=given)
+    options = Options(run=str(fit[0]), inputs=str(tmp_path / "given.npz"), bound=(1.0,))
+    question, found = advice.advised(model, options)
+    np.testing.assert_array_equal(found.plan, given[found.candidate])
+    known = posterior.prior(len(model.planning.root), 2, 1.0, 1.0)._replace(
+        root=model.planning.root
+    )
+    gains = []
+    for plan in given:
+        after = known
+        for z in np.asarray(model.predict(question.z, plan)[0])[:-1]:
+            x = model.planning.design(z)
+            after = posterior.observed(after, x, np.zeros(2), model.planning.relative_noise)
+        gains.append(float(after.information))
+    assert found.candidate == np.argmax(gains)
+    np.testing.assert_allclose(found.gain, max(gains), rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("--bound 1 2 3", "--bound has 3 numbers, expected 1 or 2"),
+        ("--low 2", "--low is above --bound"),
+        ("--state 1", "--state has 1 numbers, expected 2"),
+        ("--seed 7", "the run has no seed 7; it has 0"),
+        ("--policy random", "fits recorded data, which have no policy"),
+        ("--low 0.5 --charge 0.1", "--charge 0.1 is less than"),
+        ("--bound 0.01 --rate 0.001", "farther outside of the bounds than --rate 0.001"),
+        ("--inputs none.npz", "there is no file none.npz"),
+        ("--inputs {given} --bound 0.1", "3 of the 3 inputs in"),
+        ("--inputs {other}", "has u of shape (5, 3)"),
+        ("--steps 5000", "--steps is 5000, expected a number at least 1 and at most 1000"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(fit, tmp_path, flags, told, capsys):
+    np.savez(tmp_path / "given.npz", u=np.full((3, 5, 2), 0.5))
+    np.savez(tmp_path / "other.npz", u=np.zeros((5, 3)))
+    flags = flags.format(given=tmp_path / "given.npz", other=tmp_path / "other.npz")
+    assert advice.main([str(fit[0]), *flags.split(), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_run_of_ours_is_refused(tmp_path, capsys):
+    with pytest.raises(UsageError, match="not a run directory"):
+        fitted.load(tmp_path)
+    assert advice.main([]) == 2
+    assert "give RUN" in capsys.readouterr().err
+
+
+def test_an_experiment_advises_too(experiment, tmp_path):
+    model = fitted.load(experiment, policy="hold5")
+    path = experiment / "recordings" / "hold5-limit_cycle-seed0.npz"
+    with np.load(path) as record:
+        found = model.filter(record["y"], record["u"]).mean
+        np.testing.assert_allclose(model.now.z, record["belief"][-1], atol=1e-5)
+        gap = record["y"].copy()
+        gap[10:20] = np.nan
+        passed = model.filter(gap, record["u"]).mean
+        assert np.isfinite(found).all()
+        assert np.isfinite(passed).all()
+        np.testing.assert_allclose(passed[:10], found[:10], atol=1e-6)
+        assert np.abs(passed[12] - found[12]).max() > 1e-3
+    assert advice.main([str(experiment), "--policy", "hold5", "--out", str(tmp_path)]) == 0
+    content = json.loads((tmp_path / "advice.json").read_text())
+    np.testing.assert_allclose(content["limits"]["high"], model.high)
+    assert content["nats"]["advised"] > content["nats"]["random"]["mean"]
+
+
+def test_simple_models_are_scored_on_the_episodes_of_the_learners(experiment):
+    found, evaluation = experiment_baselines.read(experiment), read_evaluation(experiment)
+    assert found
+    assert evaluation
+    for measure in ("r2", "r2_free"):
+        for name, x in found[measure].items():
+            x = np.array(x, float)
+            assert x.shape == (1, 2, 1, 31)
+            assert np.isnan(x[..., 0]).all() == (name != "linear_gaussian")
+            assert np.isfinite(x[..., 1:]).all()
+    held = np.array(found["r2"]["persistence"], float)
+    assert (held[..., 1] > held[..., 30]).all()
+    again = recordings.load([str(x) for x in sorted((experiment / "recordings").iterdir())])
+    assert len(again.lengths) == 2

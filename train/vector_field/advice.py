@@ -1,0 +1,216 @@
+"""`python -m train.vector_field advise RUN`: what to try next, of what the rig allows.
+
+From where the record ended it searches for the inputs of the largest expected information about
+the learned field, and says how much that is beside no input and random ones. Writes `advice.json`,
+`advice.npz` and `advice.png`.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from jaxrl import planning
+from jaxrl.checks import Count, Positive, Range, Seed, Span
+from jaxrl.dynamics import input_limits, next_inputs
+from jaxrl.dynamics.next_inputs import Question
+from train.host.command import command, parse_flags
+from train.host.config import check_options
+from train.host.errors import UsageError
+from train.host.records import write_arrays, write_whole
+from train.vector_field import fitted, rig
+from train.vector_field.advice_picture import draw
+from train.vector_field.fitted import Fitted
+from train.vector_field.rig import MOST_STEPS, Asked
+
+COMMAND = "python -m train.vector_field advise"
+RANDOM = 256
+"""Random plans that the advice is compared with."""
+SEARCH = planning.Config(candidates=96, iterations=8, elites=12, initial_std=1.0, colour=1.0)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Says which inputs would teach a model most, and draws them.
+
+    RUN is a fit to recorded data or a run with experiments.
+    """
+
+    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ""
+    """Run directory."""
+    steps: Annotated[int, Range(least=1, most=MOST_STEPS)] = 30
+    """Steps that are planned."""
+    hold: Count = 5
+    """Steps for which each input is held."""
+    bound: tuple[Positive, ...] = ()
+    """Largest size of an input: one number, or one for each component; default: the largest in the
+    record."""
+    low: tuple[float, ...] = ()
+    """Smallest input, such as 0 for light; default: minus the bound, or 0 if the record has nothing
+    below."""
+    rate: Span = math.inf
+    """Largest change of a component from one step to the next; counts from the last input."""
+    charge: Span = math.inf
+    """Largest sum of |input| times the time of a step, over all steps and components."""
+    inputs: str = ""
+    """An npz file with u [H, m] or [N, H, m]: choose among these inputs instead of searching."""
+    state: tuple[float, ...] = ()
+    """The state to begin from; default: the last one that was filtered."""
+    seed: int | None = None
+    """Of the run's seeds; None: the first."""
+    policy: str = ""
+    """Of an experiment: whose learner; default: the first."""
+    field: str = ""
+    """Of an experiment: which field; default: the first."""
+    key: Seed = 0
+    """Root of the random numbers."""
+    out: str = ""
+    """Directory to write to; default: the run's."""
+
+
+class Advice(NamedTuple):
+    """Plans `[..., H, m]` and what each is expected to teach, in nats."""
+
+    plan: np.ndarray  # [H, m]
+    gain: float
+    random: np.ndarray  # [N, H, m]
+    random_gains: np.ndarray  # [N]
+    quiet: np.ndarray  # [H, m] as little input as the limits allow: none, if 0 is allowed
+    quiet_gain: float
+    candidate: int | None  # which of the given inputs was chosen
+
+
+def main(arguments: Sequence[str]) -> int:
+    def advise() -> None:
+        options = parse_flags(COMMAND, Options, arguments)
+        check_options(options)
+        if not options.run:
+            raise UsageError("expected a run directory: give RUN")
+        model = fitted.load(options.run, options.seed, options.policy, options.field)
+        question, advice = advised(model, options)
+        for path in write(Path(options.out or options.run), model, question, advice, options):
+            Console().print(str(path), soft_wrap=True)
+        Console().print(table(advice))
+
+    return command(advise)
+
+
+def advised(model: Fitted, options: Options) -> tuple[Question, Advice]:
+    """Raises UsageError, in one line, for limits that cannot be kept and inputs beyond them."""
+    asked = Asked(options.bound, options.low, options.rate, options.charge)
+    question = rig.question(model, options.state, asked)
+    given = rig.read_inputs(options.inputs, question) if options.inputs else None
+    steps = options.steps if given is None else given.shape[1]
+    hold = min(options.hold, steps)
+    blocks = -(-steps // hold)
+    rig.check_charge(question, blocks, hold, steps)
+    search_key, random_key = jax.random.split(jax.random.key(options.key))
+    gains = jax.jit(jax.vmap(partial(next_inputs.nats, question.model, question.z)))
+    random = jax.jit(lambda key: next_inputs.random(question, RANDOM, hold, steps, key))(random_key)
+    quiet = input_limits.quiet(question.limits, question.before, blocks)
+    quiet = input_limits.held(quiet, hold, steps)
+    if given is None:
+        config = SEARCH.replace(horizon=blocks)  # pyright: ignore[reportAttributeAccessIssue]
+        search = partial(next_inputs.best, question, config, hold, steps)
+        plan, chosen = jax.jit(search)(search_key), None
+    else:
+        chosen = int(np.argmax(gains(given)))
+        plan = given[chosen]
+    found = [np.asarray(gains(x)) for x in (plan[None], random, quiet[None])]
+    plans = (np.asarray(x) for x in (plan, random, quiet))
+    plan, random, quiet = plans
+    return question, Advice(
+        plan, float(found[0][0]), random, found[1], quiet, float(found[2][0]), chosen
+    )
+
+
+def write(
+    directory: Path, model: Fitted, question: Question, advice: Advice, options: Options
+) -> list[Path]:
+    """Writes `advice.json`, `advice.npz` and `advice.png`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    states, expected = model.predict(question.z, advice.plan)
+    content = {
+        "run": str(options.run),
+        "state": np.asarray(question.z).tolist(),
+        "last_input": np.asarray(question.before).tolist(),
+        "limits": {
+            "low": np.asarray(question.limits.low).tolist(),
+            "high": np.asarray(question.limits.high).tolist(),
+            "rate": _or_none(options.rate),
+            "charge": _or_none(options.charge),
+            "hold": options.hold,
+        },
+        "candidate": advice.candidate,
+        "nats": {
+            "advised": advice.gain,
+            "random": {
+                "mean": float(advice.random_gains.mean()),
+                "deviation": float(advice.random_gains.std()),
+                "best": float(advice.random_gains.max()),
+                "plans": len(advice.random),
+            },
+            "zero": advice.quiet_gain,
+        },
+        "charge": float(input_limits.charge(question.limits, jnp.asarray(advice.plan))),
+        "inputs": advice.plan.tolist(),
+    }
+    paths = [directory / f"advice.{ending}" for ending in ("json", "npz", "png")]
+    write_whole(paths[0], json.dumps(content, indent=1) + "\n")
+    map_of = information_map(model, np.asarray(states))
+    quiet, _ = model.predict(question.z, advice.quiet)
+    arrays = {
+        "inputs": advice.plan,
+        "states": np.asarray(states),
+        "observations": np.asarray(expected),
+        "random_inputs": advice.random,
+        "random_nats": advice.random_gains,
+        "states_without": np.asarray(quiet),
+        **map_of,
+    }
+    write_arrays(paths[1], arrays)
+    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model.trail)
+    return paths
+
+
+def _or_none(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def information_map(model: Fitted, states: np.ndarray) -> dict[str, np.ndarray]:
+    """`field` `[25, 25, d]` and its standard deviation `deviation` `[25, 25]` on `axis` × `axis`.
+
+    In the first two latent dimensions, the others as they are now; as far as states went or will.
+    """
+    both = np.concatenate([states, model.trail]) if len(model.trail) else states
+    reach = 1.1 * max(float(np.abs(both[:, :2]).max()), 1e-3)
+    axis = np.linspace(-reach, reach, 25, dtype=np.float32)
+    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
+    others = np.broadcast_to(states[0, 2:], (25, 25, states.shape[1] - 2))
+    points = np.concatenate([points, others], -1)
+    field, deviation = model.velocity(points), model.deviation(points)
+    return {"axis": axis, "field": np.asarray(field), "deviation": np.asarray(deviation)}
+
+
+def table(advice: Advice) -> Table:
+    """What each kind of input is expected to teach."""
+    made = Table(title="expected information about the field", caption="in nats; more is better")
+    for heading in ("inputs", "nats"):
+        made.add_column(heading, justify="left" if heading == "inputs" else "right")
+    name = "advised" if advice.candidate is None else f"candidate {advice.candidate}, advised"
+    made.add_row(name, f"{advice.gain:.3f}")
+    made.add_row(f"best of {len(advice.random)} random", f"{advice.random_gains.max():.3f}")
+    spread = f"{advice.random_gains.mean():.3f} ± {advice.random_gains.std():.3f}"
+    made.add_row("random, mean ± sd", spread)
+    made.add_row("none", f"{advice.quiet_gain:.3f}")
+    return made

@@ -1,0 +1,123 @@
+"""What a rig allows, and from where: the limits and candidates of `advise`, checked.
+
+Axes: H steps, m inputs, N candidates, d latent dimensions.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.dynamics import input_limits
+from jaxrl.dynamics.input_limits import Limits
+from jaxrl.dynamics.next_inputs import Question
+from train.host import array_files
+from train.host.errors import UsageError
+from train.vector_field.fitted import Fitted
+
+MOST_STEPS = 1_000
+"""Of a plan."""
+
+
+class Asked(NamedTuple):
+    """The flags that say what is allowed; see `advice.Options`."""
+
+    bound: tuple[float, ...]
+    low: tuple[float, ...]
+    rate: float
+    charge: float
+
+
+def question(model: Fitted, state: tuple[float, ...], asked: Asked) -> Question:
+    """From where, and within which limits. Raises UsageError, in one line, for what cannot be."""
+    low, high = box(model, asked)
+    z, before = start(model, state)
+    near = np.clip(before, low, high)
+    if np.abs(near - before).max() > asked.rate * (1 + 1e-6):
+        raise UsageError(
+            f"the last input {_told(before)} is farther outside of the bounds than --rate "
+            f"{asked.rate:g}: allow more of either, or give --state to begin afresh"
+        )
+    single = lambda x: jnp.asarray(x, jnp.float32)
+    limits = Limits(single(low), single(high), asked.rate, asked.charge, model.dt)
+    return Question(model.planning, single(z), single(before), limits)
+
+
+def box(model: Fitted, asked: Asked) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and largest inputs, `[m]` each."""
+    inputs = len(model.high)
+    high = _per_input("bound", asked.bound, inputs) if asked.bound else model.high
+    if not (high > 0).all():
+        raise UsageError("the record has no inputs but 0: say what is allowed with --bound")
+    low = np.where(model.low < 0, -high, 0.0)
+    if asked.low:
+        low = _per_input("low", asked.low, inputs)
+    if not (low <= high).all():
+        raise UsageError("--low is above --bound: give the smallest input and the largest")
+    return low, high
+
+
+def start(model: Fitted, state: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The state `[d]` and the input before it `[m]`: as asked, after no input, or the last ones."""
+    if state:
+        z = np.array(state)
+        if len(z) != model.dims:
+            raise UsageError(f"--state has {len(z)} numbers, expected {model.dims}")
+        return z, np.zeros(len(model.high))
+    if model.now is None or not np.isfinite(model.now.z).all():
+        raise UsageError("the run keeps no record of its last state: give --state")
+    return model.now
+
+
+def _per_input(name: str, values: tuple[float, ...], inputs: int) -> np.ndarray:
+    if len(values) not in (1, inputs):
+        raise UsageError(f"--{name} has {len(values)} numbers, expected 1 or {inputs}")
+    return np.broadcast_to(np.array(values, float), (inputs,))
+
+
+def _told(x: Any) -> str:
+    return ", ".join(f"{number:g}" for number in np.asarray(x))
+
+
+def check_charge(question: Question, blocks: int, hold: int, steps: int) -> None:
+    """Raises UsageError unless some plan keeps to the charge."""
+    limits = question.limits
+    quiet = input_limits.held(input_limits.quiet(limits, question.before, blocks), hold, steps)
+    least = float(input_limits.charge(limits, quiet))
+    if least > limits.charge * (1 + 1e-6):
+        raise UsageError(
+            f"--charge {limits.charge:g} is less than {least:g}, the least that --low and --rate "
+            "allow: give more, or plan fewer steps"
+        )
+
+
+def read_inputs(path: str, question: Question) -> jax.Array:
+    """The candidates of a file `[N, H, m]`. Raises UsageError for one that is beyond a limit."""
+    wanted = "expected an npz file with u [H, m] or [N, H, m]"
+    try:
+        u = array_files.read_npz(path, ("u",)).get("u")
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}; {wanted}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} cannot be read ({error}); {wanted}") from None
+    inputs = len(question.limits.low)
+    if u is None or u.ndim not in (2, 3) or u.shape[-1] != inputs or not u.size:
+        shape = "no array u" if u is None else f"u of shape {u.shape}"
+        raise UsageError(f"{path} has {shape}; {wanted}, with m = {inputs}")
+    u = u.astype(np.float32).reshape(-1, *u.shape[-2:])
+    if not np.isfinite(u).all() or u.shape[1] > MOST_STEPS:
+        raise UsageError(f"{path} has inputs that are not finite, or over {MOST_STEPS:,} steps")
+    beyond = partial(input_limits.broken, question.limits, question.before)
+    flags = {"box": "--bound or --low", "change": "--rate", "charge": "--charge"}
+    for name, excess in jax.vmap(beyond)(jnp.asarray(u)).items():
+        scale = {"charge": question.limits.charge, "change": question.limits.change}
+        size = scale.get(name, float(jnp.max(jnp.abs(question.limits.high))))
+        wrong = np.flatnonzero(np.asarray(excess) > 1e-5 * min(float(size), 1e30))
+        if len(wrong):
+            raise UsageError(
+                f"{len(wrong)} of the {len(u)} inputs in {path}, first number {wrong[0]}, are "
+                f"beyond {flags[name]}: take them out, or allow more"
+            )
+    return jnp.asarray(u)
