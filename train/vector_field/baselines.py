@@ -1,7 +1,8 @@
 """Forecasts that any model must beat: persistence, ARX and a linear-Gaussian state-space model.
 
-Fitted to the same training data as the model, and scored on the same held-out data. Channels and
-inputs are divided by their standard deviations in the training data, which changes no R².
+Fitted to the same training data as the model, the newest of them if there are many, and scored on
+the same held-out data. Channels and inputs are divided by their standard deviations in the training
+data, which changes no R².
 Axes: E episodes, T steps, n channels, m inputs, p steps of the past, K steps ahead.
 """
 
@@ -13,13 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.dynamics import latent_scores, linear_gaussian
-from jaxrl.dynamics.linear_gaussian import Params
+from jaxrl.dynamics.linear_gaussian import Episodes, Params
+from jaxrl.linalg import matmul
 from train.vector_field import episodes
 from train.vector_field.recordings import Data
 
 ORDERS = (1, 2, 4, 8)
 """p that are tried."""
 MOST_REGRESSORS = 500
+MOST_STEPS = 20_000
+"""Newest steps of the training data that are fitted: more takes long and changes little."""
 ITERATIONS = 30
 """Of expectation maximisation."""
 RIDGE = 1e-9
@@ -33,6 +37,7 @@ def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
     The linear-Gaussian model has `dims` latent dimensions, at most one per channel. At step 0, of
     which persistence and ARX know the observation itself, they have NaN.
     """
+    training = newest(training, MOST_STEPS)
     training, held_out = scaled(training, training), scaled(held_out, training)
     weights, order = fit_arx(training)
     params = fit_linear_gaussian(training, min(dims, training.y.shape[-1]))
@@ -44,6 +49,15 @@ def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
     return {name: scored(name, held_out, x) for name, x in expected.items()} | {"arx_order": order}
 
 
+def newest(data: Data, most: int) -> Data:
+    """The last episodes with no more than `most` steps together; or so many of the last one."""
+    kept = np.cumsum(data.lengths[::-1])[::-1] <= most
+    if kept.any():
+        return data.episodes(slice(int(np.argmax(kept)), None))
+    end = int(data.lengths[-1])
+    return data.cut(slice(-1, None), slice(end - most, end), np.array([most]))
+
+
 def scored(name: str, data: Data, expected: Any) -> np.ndarray:
     """R² `[K + 1]` of the forecasts `[E, T, K + 1, n]` of a baseline."""
     found = np.array(_r2(data, np.asarray(expected, np.float32)))
@@ -52,7 +66,7 @@ def scored(name: str, data: Data, expected: Any) -> np.ndarray:
     return found
 
 
-_r2 = jax.jit(lambda data, expected: episodes.r2(data, expected))
+_r2 = jax.jit(episodes.r2)
 
 
 def scaled(data: Data, by: Data) -> Data:
@@ -147,31 +161,30 @@ def arx(weights: np.ndarray, order: int, data: Data, ahead: int) -> np.ndarray:
 
 def fit_linear_gaussian(data: Data, dims: int) -> Params:
     """By expectation maximisation, from principal components."""
-    return jax.jit(partial(learned, dims=dims))(as_episodes(data))
+    return learned(as_episodes(data), dims)
 
 
-def learned(data: linear_gaussian.Episodes, dims: int) -> Params:
-    """The same, traced."""
+@partial(jax.jit, static_argnames="dims")
+def learned(data: Episodes, dims: int) -> Params:
+    """The same of arrays."""
     start = linear_gaussian.first_guess(data, dims)
     return linear_gaussian.fit(start, data, ITERATIONS)[0]
 
 
-def as_episodes(data: Data) -> linear_gaussian.Episodes:
+def as_episodes(data: Data) -> Episodes:
+    """The same data, on the device."""
     valid = np.arange(data.y.shape[1]) < data.lengths[:, None]
-    return linear_gaussian.Episodes(*map(jnp.asarray, (data.y, data.u, data.observed, valid)))
+    return Episodes(*map(jnp.asarray, (data.y, data.u, data.observed, valid)))
 
 
+@partial(jax.jit, static_argnames="ahead")
 def linear(params: Params, data: Data, ahead: int) -> jax.Array:
     """Forecasts `[E, T, K + 1, n]` of the linear-Gaussian model."""
-    of_all = jax.vmap(partial(linear_forecast, params, ahead))
-    return jax.jit(of_all)(*map(jnp.asarray, (data.y, data.u, data.observed)))
+    move = lambda z, u: matmul(params.transition, z) + matmul(params.effect, u)
+    emission = lambda z: matmul(z, params.matrix.T) + params.offset[None]
 
+    def of_episode(y: jax.Array, u: jax.Array, observed: jax.Array) -> jax.Array:
+        _, belief, _ = linear_gaussian.filtered(params, y, u, observed)
+        return latent_scores.forecasts(move, emission, belief.mean, u, ahead)
 
-def linear_forecast(
-    params: Params, ahead: int, y: jax.Array, u: jax.Array, observed: jax.Array
-) -> jax.Array:
-    """Forecasts `[T, K + 1, n]` of one episode."""
-    _, belief, _ = linear_gaussian.filtered(params, y, u, observed)
-    move = lambda z, u: jnp.matmul(params.transition, z) + jnp.matmul(params.effect, u)
-    emission = lambda z: jnp.matmul(z, params.matrix.T) + params.offset[None]
-    return latent_scores.forecasts(move, emission, belief.mean, u, ahead)
+    return jax.vmap(of_episode)(*map(jnp.asarray, data[:3]))

@@ -150,6 +150,8 @@ def check(config: Config) -> None:
     """Raises ValueError, in one line, for errors that would only show after compilation."""
     checks.config(config)
     rbf.check(config.model.grid)
+    if config.data:
+        return  # nothing of the learners of experiments matters
     if config.learner != "sequence_vae" and config.bayesian.grid.dims != DIMS:
         dims = config.bayesian.grid.dims
         raise ValueError(f"bayesian.grid.dims is {dims}, expected {DIMS}, as the state has")

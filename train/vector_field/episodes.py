@@ -32,9 +32,9 @@ def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
         parts = data.episodes(slice(first)), data.episodes(slice(first, None))
     else:
         first = int(data.lengths[0]) - round(share * int(data.lengths[0]))
-        cut = lambda part, length: Data(*(x[:, part] for x in data[:3]), np.array([length]))
+        cut = lambda steps, length: data.cut(slice(None), steps, np.array([length]))
         rest = int(data.lengths[0]) - first
-        parts = cut(slice(first), first), cut(slice(first, None), rest)
+        parts = cut(slice(first), first), cut(slice(first, first + rest), rest)
     shortest = min(int(part.lengths.max(initial=0)) for part in parts)
     if shortest < least:
         raise ValueError(

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 
-from jaxrl.dynamics.linear_gaussian import Episodes
 from train.host import scores as host_scores
 from train.host.compiled import keys_of
 from train.host.program import Run
@@ -76,14 +76,16 @@ def measured(
     """By measure and baseline, `[S, P, F, K + 1]`."""
     tests = held_out(run, key)
     shape = samples["y"].shape[:3]
-    training = [recorded(samples["y"][i], samples["u"][i]) for i in np.ndindex(*shape)]
+    most = baselines.MOST_STEPS
+    both = ((samples["y"][i], samples["u"][i]) for i in np.ndindex(*shape))
+    training = [baselines.newest(recorded(y, u), most) for y, u in both]
     scaled = [baselines.scaled(data, data) for data in training]
     config = run.config
     model = config.model if config.learner == "sequence_vae" else config.bayesian
     dims = min(model.grid.dims, samples["y"].shape[-1])
-    together = [np.stack(x) for x in zip(*map(baselines.as_episodes, scaled), strict=True)]
-    learn = jax.jit(jax.vmap(partial(baselines.learned, dims=dims)))
-    params = learn(Episodes(*together))
+    together = jax.tree.map(lambda *x: jnp.stack(x), *map(baselines.as_episodes, scaled))
+    learn = jax.vmap(partial(baselines.learned, dims=dims))
+    params = learn(together)
     rows: dict[str, dict[str, list]] = {m: {name: [] for name in baselines.NAMES} for m in MEASURES}
     for i, (s, _, f) in enumerate(np.ndindex(*shape)):
         of_one = jax.tree.map(lambda x, i=i: x[i], params)

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 
 from train.host import metrics_file
+from train.host.errors import UsageError
 from train.host.program import Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
@@ -33,7 +34,10 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     if run.config.data:
         return recorded.draw_all(run.directory, run.config, run.agents)
     traces = pictures.traces_of(run.config, run.state)
-    simple = experiment_baselines.of_run(run)
+    try:
+        simple = experiment_baselines.of_run(run)
+    except UsageError:  # samples are lost, which `write_recordings` says after all else is drawn
+        simple = None
     paths = pictures.draw_all(run.directory, run.config, run.agents, traces, simple)
     paths += write_recordings(run)
     if evaluation is None:

@@ -58,7 +58,7 @@ class State(NamedTuple):
 def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for files that cannot be used."""
     data = load(config.data, config.env.bin_width)
-    for oddity in oddities(data):
+    for oddity in oddities(data, config.env.noise):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
     config = fitting(config, data)
     sequence_vae.check_config(config.vae)

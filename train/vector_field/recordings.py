@@ -42,8 +42,12 @@ class Data(NamedTuple):
     def episodes(self, which: slice) -> "Data":
         """Some of the episodes, without the padding that they do not need."""
         longest = int(self.lengths[which].max(initial=0))
-        rest = (x[which, :longest] for x in self[:3])
-        return Data(*rest, self.lengths[which])
+        return self.cut(which, slice(longest), self.lengths[which])
+
+    def cut(self, which: slice, steps: slice, lengths: np.ndarray) -> "Data":
+        """Some steps of some of the episodes, which then have these lengths."""
+        y, u, observed = (x[which, steps] for x in self[:3])
+        return Data(y, u, observed, lengths)
 
     def episode(self, which: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`y [T, n]`, `u [T, m]` and `observed [T, n]` of one episode, without padding."""
@@ -170,7 +174,7 @@ def _lengths(lengths: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) ->
     """Steps `[E]` of each episode: as given, or up to where y and u are NaN to the end."""
     count, steps = u.shape[:2]
     if lengths is None:
-        nothing = np.isnan(u).all(-1) & (True if y is None else np.isnan(y).all(-1))
+        nothing = np.all(np.isnan(u if y is None else np.concatenate([y, u], -1)), axis=2)
         last = steps - np.argmin(nothing[:, ::-1], axis=1)
         return np.where(nothing.all(axis=1), steps, last)
     lengths = lengths.reshape(-1)
@@ -228,8 +232,11 @@ def spans(y: np.ndarray) -> np.ndarray:
     return np.where(missing.all(0), 0, span)
 
 
-def oddities(data: Data) -> list[str]:
-    """What is unusual about data that can be learned from, a line each; u may be constant."""
+def oddities(data: Data, noise: str = "gaussian") -> list[str]:
+    """What is unusual about data that can be learned from, a line each; u may be constant.
+
+    `noise` is what the channels are taken to have.
+    """
     y, found = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1]), []
     constant = np.flatnonzero(spans(y) == 0)
     if len(constant):
@@ -239,7 +246,7 @@ def oddities(data: Data) -> list[str]:
             f"y is constant in {len(constant)} of {y.shape[1]} channels ({shown}{more}, counted "
             "from 0), which adds nothing to the scores: leave them out"
         )
-    if holds_counts(data):
+    if holds_counts(data) and noise != "poisson":
         found.append(
             "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
         )

@@ -97,6 +97,20 @@ def vae() -> str:
     return table(head, rows, [record])
 
 
+def baselines() -> str:
+    record = records("vector_field_baselines")[-1]
+    names = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
+    rows = [
+        (
+            f"`{policy}`",
+            *(f"{record['r2'][name][policy][k]:.3f}" for k in ("10", "30") for name in names),
+        )
+        for policy in ("bang50", "hold20", "random")
+    ]
+    heads = [f"{label}, {k} steps" for k in ("10", "30") for label in names.values()]
+    return table(f"recorded by | {' | '.join(heads)}", rows, [record])
+
+
 def speed() -> str:
     record = records("vector_field_speed")[-1]
     median = {

@@ -1,6 +1,7 @@
 """Expectation maximisation of a linear-Gaussian model against dense NumPy, and what it recovers."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +12,15 @@ from jaxrl.dynamics import linear_gaussian
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.linear_gaussian import Episodes, Params
 
-A = np.array([[0.95, -0.3], [0.3, 0.95]]) * 0.98
-B = np.array([[0.5, 0.0, 0.1], [0.0, 0.3, -0.4]])
-Q = np.array([[0.02, 0.005], [0.005, 0.01]])
+A: Any = np.array([[0.95, -0.3], [0.3, 0.95]]) * 0.98
+B: Any = np.array([[0.5, 0.0, 0.1], [0.0, 0.3, -0.4]])
+Q: Any = np.array([[0.02, 0.005], [0.005, 0.01]])
 RNG = np.random.default_rng(0)
-C, OFFSET, R = RNG.normal(size=(5, 2)), RNG.normal(size=5), RNG.uniform(0.05, 0.3, 5)
-TRUE = Params(A, B, Q, C, OFFSET, R, Belief(np.array([0.5, -0.5]), 0.4 * np.eye(2)))
+C: Any = RNG.normal(size=(5, 2))
+OFFSET: Any = RNG.normal(size=5)
+R: Any = RNG.uniform(0.05, 0.3, 5)
+FIRST: Any = (np.array([0.5, -0.5]), 0.4 * np.eye(2))
+TRUE = Params(A, B, Q, C, OFFSET, R, Belief(*FIRST))
 fit = jax.jit(linear_gaussian.fit, static_argnums=2)
 
 
@@ -26,14 +30,15 @@ def recorded(episodes: int, steps: int, missing: float, seed: int = 1) -> Episod
     u = rng.normal(size=(episodes, steps, 3))
     y, valid = np.zeros((episodes, steps, 5)), np.ones((episodes, steps), bool)
     for e in range(episodes):
-        z = rng.multivariate_normal(*map(np.asarray, TRUE.first))
+        z = rng.multivariate_normal(FIRST[0], FIRST[1])
         for t in range(steps):
             y[e, t] = C @ z + OFFSET + np.sqrt(R) * rng.normal(size=5)
             z = A @ z + B @ u[e, t] + rng.multivariate_normal(np.zeros(2), Q)
     valid[-1, steps - steps // 3 :] = False
     observed = (rng.uniform(size=y.shape) > missing) & valid[..., None]
     observed[0, 3:5] = False
-    return Episodes(*(np.float32(x) for x in (np.where(observed, y, 7.0), u)), observed, valid)
+    kept: Any = (np.float32(np.where(observed, y, 7.0)), np.float32(u), observed, valid)
+    return Episodes(*kept)
 
 
 def dense(params: Params, y, u, observed):
@@ -94,15 +99,8 @@ def slow_step(params: Params, data: Episodes) -> tuple[Params, float]:
     noise = (squares - np.sum(seen * with_y, axis=1)) / of_y[:, d, d]
     first = np.mean([x for x, _ in firsts], axis=0)
     around = np.mean([x for _, x in firsts], axis=0) - np.outer(first, first)
-    return Params(
-        weights[:, :d],
-        weights[:, d:],
-        process,
-        seen[:, :d],
-        seen[:, d],
-        noise,
-        Belief(first, around),
-    ), total
+    found: Any = (weights[:, :d], weights[:, d:], process, seen[:, :d], seen[:, d], noise)
+    return Params._make([*found, Belief(first, around)]), total
 
 
 def single(params: Params) -> Params:
@@ -154,11 +152,9 @@ def test_a_known_model_is_recovered(learned):
     found = np.sort_complex(np.linalg.eigvals(np.asarray(params.transition, float)))
     np.testing.assert_allclose(found, np.sort_complex(np.linalg.eigvals(A)), atol=0.02)
     for k in range(8):
-        response = lambda a, b, c, k=k: c @ np.linalg.matrix_power(a, k) @ b
-        ours = response(
-            *(np.asarray(x, float) for x in (params.transition, params.effect, params.matrix))
-        )
-        np.testing.assert_allclose(ours, response(A, B, C), atol=0.06)
+        a, b, c = (np.asarray(x) for x in (params.transition, params.effect, params.matrix))
+        ours = c @ np.linalg.matrix_power(a, k) @ b
+        np.testing.assert_allclose(ours, C @ np.linalg.matrix_power(A, k) @ B, atol=0.06)
     np.testing.assert_allclose(params.noise, R, rtol=0.2)
     curve = fit(single(TRUE), recorded(4, 300, missing=0.1), 1)[1]
     assert learned[1][-1] > curve[0] - 20  # no worse than the truth itself

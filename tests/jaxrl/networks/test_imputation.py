@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,12 +21,12 @@ from jaxrl.networks.recognition import GRURecognition, MLPRecognition
 
 T, CHANNELS = 9, 4
 RNG = np.random.default_rng(0)
-Y = RNG.normal(size=(T, CHANNELS)).astype(np.float32)
-BEFORE = RNG.normal(size=(T, 2)).astype(np.float32)
-OBSERVED = np.ones((T, CHANNELS), bool)
+Y: Any = RNG.normal(size=(T, CHANNELS)).astype(np.float32)
+BEFORE: Any = RNG.normal(size=(T, 2)).astype(np.float32)
+OBSERVED: Any = np.ones((T, CHANNELS), bool)
 OBSERVED[2, 1] = OBSERVED[6, :3] = False
 OBSERVED[3:5] = False  # a gap
-VALID = np.ones(T, bool)
+VALID: Any = np.ones(T, bool)
 DT = 0.3
 MODEL = SequenceVAE(
     GRURecognition(2, hidden=5, features=(4,)),
@@ -44,7 +45,9 @@ def params():
 
 def by_loop(params, valid, observed):
     """What each time's belief is, one time after another."""
-    carry, mean, variance, begun = MODEL.initial(), np.zeros(2), np.ones(2), False
+    carry, begun = MODEL.initial(), False
+    mean: Any = np.zeros(2)
+    variance: Any = np.ones(2)
     move = lambda z, u: z + DT * (MODEL.velocity(params, z) + MODEL.push(params, u))
     rows = []
     for t in range(len(valid)):
@@ -52,7 +55,7 @@ def by_loop(params, valid, observed):
             if begun:
                 mean = np.asarray(move(mean, BEFORE[t]))
                 variance = variance + DT * np.asarray(MODEL.noise(params))
-            filled = np.where(observed[t], Y[t], MODEL.emission(params, mean)[0])
+            filled: Any = np.where(observed[t], Y[t], MODEL.emission(params, mean)[0])
             carry, *found = MODEL.step(params, carry, filled, BEFORE[t])
             if observed[t].any():
                 mean, variance, begun = *map(np.asarray, found), True
@@ -83,7 +86,7 @@ def test_the_filter_time_after_time(case, recognition, monkeypatch):
 
 def test_where_nothing_is_missing_it_is_the_filter_itself(params):
     _, without = MODEL.encode(params, MODEL.initial(), Window(Y, BEFORE, VALID))
-    window = Window(Y, BEFORE, VALID, np.ones_like(OBSERVED))
+    window = Window(Y, BEFORE, VALID, jnp.ones(OBSERVED.shape, bool))
     _, found = MODEL.encode(params, MODEL.initial(), window, DT)
     np.testing.assert_allclose(found.mean, without.mean, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found.variance, without.variance, rtol=1e-5, atol=1e-6)
@@ -108,11 +111,12 @@ def test_the_objective_is_the_sum_of_the_terms_that_are_left(params):
     move = lambda z, t: np.asarray(
         z + DT * (MODEL.velocity(params, z) + MODEL.push(params, BEFORE[t + 1]))
     )
-    noise, seen = np.asarray(MODEL.noise(params)) * DT, OBSERVED.any(1)
+    noise = np.asarray(MODEL.noise(params)) * DT
+    seen: Any = OBSERVED.any(1)
     likelihood = divergence = 0.0
     for s in range(3):
         sample = mean + np.sqrt(variance) * np.asarray(draws.sample[s])
-        state = [sample[t] if seen[t] else move(sample[t - 1], t - 1) for t in range(T)]
+        state: Any = [sample[t] if seen[t] else move(sample[t - 1], t - 1) for t in range(T)]
         for t in range(T):
             expected, spread = (np.asarray(x, float) for x in MODEL.emission(params, state[t]))
             for n in np.flatnonzero(OBSERVED[t]):
@@ -131,7 +135,7 @@ def test_the_objective_is_the_sum_of_the_terms_that_are_left(params):
 def test_what_stands_where_nothing_was_observed_changes_nothing(params, masking):
     """Neither the objective nor a gradient; the value there may be anything finite."""
     gradient = jax.jit(jax.grad(lambda p, w: loss(p, w, masking)[0]))
-    changed = np.where(OBSERVED, Y, 1e3)
+    changed: Any = np.where(OBSERVED, Y, 1e3)
     one, other = (Window(y, BEFORE, VALID, OBSERVED) for y in (Y, changed))
     first, second = (loss(params, window, masking)[0] for window in (one, other))
     np.testing.assert_array_equal(first, second)
@@ -142,7 +146,7 @@ def test_what_stands_where_nothing_was_observed_changes_nothing(params, masking)
 
 
 def test_counts_that_are_missing_do_not_count():
-    decoder = Decoder(2, CHANNELS, "loglinear", "poisson")
+    decoder: Any = Decoder(2, CHANNELS, "loglinear", "poisson")
     start = decoder.init(jax.random.key(0), jnp.zeros(2))
     counts, z = RNG.poisson(2.0, (T, CHANNELS)), RNG.normal(size=(T, 2)).astype(np.float32)
     found = decoder.apply(start, z, counts.astype(np.float32), OBSERVED, method="log_prob")

@@ -201,7 +201,7 @@ def bound_of_parts(params, config):
     )
     draws = sequence_elbo.draw(jax.random.key(4), config, T, 2)
     log_prob = partial(MODEL.log_prob, params)
-    y, _, valid = WINDOW
+    y, _, valid, _ = WINDOW
     return sequence_elbo.elbo(draws, y, valid, belief, dynamics, log_prob, config)[0]
 
 

@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def experiment(tmp_path_factory):
 
 def test_three_lines_filter_and_forecast_again(fit):
     directory, y, u = fit
-    model = fitted.load(directory)
+    model: Any = fitted.load(directory)
     belief, ahead = model.filter(y, u), model.forecast(y, u, 30)
     assert belief.covariance.shape == (len(y), 2, 2)
     with np.load(directory / "recorded.npz") as found:
@@ -94,7 +96,7 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
     assert nats["advised"] > nats["random"]["mean"] + nats["random"]["deviation"]
     assert nats["advised"] >= nats["zero"] > 0
     with np.load(tmp_path / "advice.npz") as arrays:
-        model = fitted.load(fit[0])
+        model: Any = fitted.load(fit[0])
         np.testing.assert_allclose(arrays["states"], model.predict(model.now.z, plan)[0], atol=1e-5)
         assert arrays["random_inputs"].shape == (advice.RANDOM, 20, 2)
     assert (tmp_path / "advice.png").stat().st_size > 10_000
@@ -117,7 +119,7 @@ def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
         after = known
         for z in np.asarray(model.predict(question.z, plan)[0])[:-1]:
             x = model.planning.design(z)
-            after = posterior.observed(after, x, np.zeros(2), model.planning.relative_noise)
+            after = posterior.observed(after, x, jnp.zeros(2), model.planning.relative_noise)
         gains.append(float(after.information))
     assert found.candidate == np.argmax(gains)
     np.testing.assert_allclose(found.gain, max(gains), rtol=1e-2)
@@ -158,7 +160,7 @@ def test_what_is_no_run_of_ours_is_refused(tmp_path, capsys):
 
 
 def test_an_experiment_advises_too(experiment, tmp_path):
-    model = fitted.load(experiment, policy="hold5")
+    model: Any = fitted.load(experiment, policy="hold5")
     path = experiment / "recordings" / "hold5-limit_cycle-seed0.npz"
     with np.load(path) as record:
         found = model.filter(record["y"], record["u"]).mean

@@ -1,5 +1,7 @@
 """Windows and scores of recorded episodes, and what simple models make of them."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -101,11 +103,12 @@ def r2_by_loops(data: Data, expected: np.ndarray) -> np.ndarray:
 def test_r2_of_unequal_episodes_with_gaps():
     data = noisy(0, 60, 45, 80)
     data.observed[0, 30:34] = data.observed[2, 25:60, 1] = False
-    expected = np.random.default_rng(1).normal(size=(3, 80, 6, 3)).astype(np.float32) + 3
+    expected: Any = np.random.default_rng(1).normal(size=(3, 80, 6, 3)).astype(np.float32) + 3
     found = episodes.r2(data, expected)
     np.testing.assert_allclose(found, r2_by_loops(data, expected), rtol=1e-3)
-    longer = Data(*(np.pad(x, ((0, 0), (0, 9), (0, 0))) for x in data[:3]), data.lengths)
-    padded = np.pad(expected, ((0, 0), (0, 9), (0, 0), (0, 0)), constant_values=1e3)
+    y, u, observed = (np.pad(x, ((0, 0), (0, 9), (0, 0))) for x in data[:3])
+    longer = Data(y, u, observed, data.lengths)
+    padded: Any = np.pad(expected, ((0, 0), (0, 9), (0, 0), (0, 0)), constant_values=1e3)
     np.testing.assert_allclose(episodes.r2(longer, padded), found, rtol=1e-5)
 
 
@@ -158,3 +161,11 @@ def test_missing_samples_take_little_from_simple_models():
     found = baselines.r2(holes, held_out, 2, 12)
     assert found["linear_gaussian"][10] > 0.85
     assert found["arx"][1] > 0.85
+
+
+def test_the_newest_steps():
+    data = numbered(30, 40, 20)
+    for most, first in ((90, 0), (89, 30), (60, 30), (59, 70), (20, 70), (5, 85)):
+        kept = baselines.newest(data, most)
+        np.testing.assert_array_equal(kept.y[kept.observed], np.arange(first, 90))
+        assert kept.lengths.sum() == 90 - first

@@ -152,8 +152,10 @@ def test_what_is_unusual_is_named():
     (line,) = recordings.oddities(data(y, 1e-6 * u))
     assert line.startswith("u has a standard deviation of")
     assert "rescale" in line
-    (line,) = recordings.oddities(data(np.round(abs(y)), u))
+    counts = data(np.round(abs(y)), u)
+    (line,) = recordings.oddities(counts)
     assert "y holds counts" in line
+    assert recordings.oddities(counts, "poisson") == []
 
 
 ALL_POLICIES = ("off", "random", "hold5", "bang5", "myopic", "d_optimal", "a_optimal")
@@ -194,3 +196,25 @@ def test_what_any_experiment_records_can_be_fitted(preset, tmp_path):
     assert np.isfinite(metrics.agent["loss"])
     for path in paths:
         assert recordings.load(str(path)).is_complete
+
+
+@pytest.mark.slow
+def test_recordings_of_random_inputs_are_the_same_with_any_learner():
+    """Which `tests.bench.vector_field_baselines` takes for granted."""
+    found = []
+    for learner in ("bayesian", "sequence_vae"):
+        config = PRESETS["vector_field"]
+        config = replace(
+            config,
+            learner=learner,
+            policies=("bang5", "random"),
+            model=Model(grid=rbf.Grid(per_axis=4, half_width=3.0), hidden=4),
+            bayesian=replace(config.bayesian, grid=replace(config.bayesian.grid, per_axis=4)),
+            run=replace(config.run, num_seeds=1, chunk_steps=50),
+        )
+        training = make_training(config)
+        assert training.samples
+        state, _ = jax.jit(training.update)(jax.jit(training.init)(jax.random.key(0)))
+        found.append(jax.device_get(jax.jit(training.samples)(state)))
+    for name in ("y", "u", "z"):
+        np.testing.assert_array_equal(found[0][name], found[1][name])
