@@ -102,6 +102,20 @@ def singular_values(matrix: jax.Array) -> jax.Array:
 
 
 @one_at_a_time
+def svd(matrix: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """`(U [d, d], s [d], Vᵀ [d, d])` of a square matrix, with s descending."""
+    u, s, v = jnp.linalg.svd(matrix)
+    return u, s, v
+
+
+@one_at_a_time
+def eig(square: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """`(values [d], vectors [d, d])` of any square matrix, complex, in no order."""
+    values, vectors = jnp.linalg.eig(square)
+    return values, vectors
+
+
+@one_at_a_time
 def inverse(square: jax.Array) -> jax.Array:
     """`[d, d]`."""
     return jnp.linalg.inv(square)

@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 
 from envs.grid.generators import closed_rooms, corridors, rooms
-from envs.grid.layouts import Layout, from_free
+from envs.grid.layouts import Layout, connected, from_free
+from envs.grid.passages import Door, Portal
 
 
 def carved(free: np.ndarray, *openings) -> np.ndarray:
@@ -56,9 +57,28 @@ FREE: dict[str, np.ndarray] = {
 }
 """The free cells, bool `[H, W]`."""
 
+
+def one_way_rooms() -> Layout:
+    """The four rooms, with doors that open clockwise; one move in ten against them succeeds."""
+    clockwise = (((2, 6), 1), ((6, 10), 2), ((9, 7), 3), ((6, 3), 0))
+    doors = tuple(Door(cell, direction, back=0.1) for cell, direction in clockwise)
+    return connected(Layout(FREE["GridRoom-4"], "OneWayRooms-4", doors=doors))
+
+
+def portal_room() -> Layout:
+    """An open room of 11 x 11 cells; three moves out of a corner lead into the opposite one."""
+    end = (((11, 1), 1.0),)
+    corner = (((1, 10), 0), ((1, 11), 0), ((1, 11), 1))
+    portals = tuple(Portal(cell, direction, end) for cell, direction in corner)
+    return connected(Layout(_room(11, 11), "PortalRoom-1", portals=portals))
+
+
 MAZES: dict[str, Callable[[], Layout]] = {
-    name: partial(from_free, free, name) for name, free in FREE.items()
+    **{name: partial(from_free, free, name) for name, free in FREE.items()},
+    "OneWayRooms-4": one_way_rooms,
+    "PortalRoom-1": portal_room,
 }
+"""Two of them, not published, have walks that cannot be reversed."""
 
 
 def named(name: str) -> Layout:

@@ -18,7 +18,7 @@ import optax
 
 from jaxrl import blocks as in_blocks
 from jaxrl.networks import encoder
-from jaxrl.spectral import objectives, pair_replay, pairs
+from jaxrl.spectral import directed, objectives, pair_replay, pairs
 from jaxrl.spectral.allo_config import Config, check_config, make_optimizer, outputs, step_size
 from jaxrl.spectral.objectives import Moments, Multipliers
 from jaxrl.types import Agent, Metrics, PyTree, Transition
@@ -50,6 +50,13 @@ class State(NamedTuple):
     walk: Any  # pairs.Walk, or a replay of pair_replay.Step
     law: Any  # Law of all recorded pairs, or () where the expectation is sampled
     inputs: Any  # [S, ...] the network's input for each state, or () where that is the observation
+    readout: Any = ()  # Readout, where the walk is directed
+
+
+class Readout(NamedTuple):
+    """How left and right eigenvectors are made of the features; kept with a policy, as `params`."""
+
+    params: directed.Ritz
 
 
 def make(
@@ -86,7 +93,8 @@ def make(
         if config.expectation == "exact":
             walk = pairs.empty_walk(num_states, num_steps)
             none = jnp.zeros((num_states, num_states))
-            return State(learner, walk, Law(none, none[0]), inputs)
+            law = _law(config, none)
+            return State(learner, walk, law, inputs, _first_readout(config, num_states))
         ring = pair_replay.init(obs, config.capacity, num_envs, num_steps)
         return State(learner, ring, (), () if inputs is None else inputs)
 
@@ -104,7 +112,7 @@ def recorded(config: Config, state: State, rollout: Transition) -> State:
     done = rollout.terminated | rollout.truncated
     if config.expectation == "exact":
         walk = pairs.record(state.walk, rollout.obs, rollout.next_obs, done)
-        law = Law(*objectives.graph_of(pairs.expected(walk, config.discount)))
+        law = _law(config, pairs.expected(walk, config.discount))
         return state._replace(walk=walk, law=law)
     walk = pair_replay.add(state.walk, rollout.obs, rollout.next_obs, done)
     return state._replace(walk=walk)
@@ -136,7 +144,10 @@ def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[S
 
     stretches = config.steps_per_update // between
     (learner, _), metrics = jax.lax.scan(stretch, (state.learner, key), length=stretches)
-    return state._replace(learner=learner), jax.tree.map(jnp.mean, metrics)
+    state = state._replace(learner=learner)
+    if config.directed:
+        state = state._replace(readout=Readout(ritz(network, config, state)))
+    return state, jax.tree.map(jnp.mean, metrics)
 
 
 def gradient_step(
@@ -174,7 +185,7 @@ def measure(network: Any, config: Config, state: State, params: PyTree, key: jax
     """The moments of the features, exact or from a fresh minibatch."""
     ordered = config.method in ("allo", "no_duals")
     if config.expectation == "exact":
-        features = network.apply(params, state.inputs)  # [S, d]
+        features = all_features(network, config, params, state.inputs)
         return objectives.exact_moments(features, state.law.graph, state.law.weight, ordered)
     pair_key, other_key = jax.random.split(key)
     size, blocks = config.batch_size, config.blocks
@@ -222,7 +233,7 @@ def rotated(
     returns `objectives.eigenvector_errors`, the angle by which each feature may still be wrong.
     """
     if config.expectation == "exact":
-        u = network.apply(learner.params, state.inputs)
+        u = all_features(network, config, learner.params, state.inputs)
         rotation, values, error = objectives.exact_eigenpairs(u, *state.law)
     else:
         first, second = pair_replay.sample_pairs(
@@ -256,6 +267,27 @@ def features(network: Any, config: Config, state: State, obs: PyTree | None = No
     return network.apply(state.learner.params, obs)[..., : config.num_features]
 
 
+def ritz(network: Any, config: Config, state: State) -> directed.Ritz:
+    """Left and right eigenvectors of the recorded walk, within the span of the features."""
+    num_states = len(state.inputs)
+    arrivals = 2 * state.law.weight[num_states:]
+    features = network.apply(state.learner.params, state.inputs)  # [S, 2, d]
+    return directed.ritz(features, pairs.chain_of(state.walk), arrivals, config.discount)
+
+
+def eigenpairs(
+    network: Any, state: State, obs: PyTree | None = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """μ `[m]`, right and left eigenvectors `[..., m]` of a directed walk, all complex, at `obs`.
+
+    m is the number of all features, the spare ones included. Left vectors are densities relative to
+    the law of states that end a pair.
+    """
+    features = network.apply(state.learner.params, state.inputs if obs is None else obs)
+    found = state.readout.params
+    return found.values, *directed.read(features, found)
+
+
 def pair_law(config: Config, state: State) -> jax.Array:
     """The distribution of pairs `[S, S]` that the agent learns from, on S numbered states."""
     if config.expectation == "exact":
@@ -268,6 +300,12 @@ def visits(config: Config, state: State) -> jax.Array:
     if config.expectation == "exact":
         return state.walk.steps.sum(axis=1)
     return pair_replay.visits(state.walk, len(state.inputs))
+
+
+def all_features(network: Any, config: Config, params: PyTree, inputs: jax.Array) -> jax.Array:
+    """Of all S states, `[S, d]`; of a directed walk those of beginnings and ends, `[2 S, d]`."""
+    features = network.apply(params, inputs)
+    return directed.stacked(features) if config.directed else features
 
 
 def permuted(learner: Learner, key: jax.Array, due: jax.Array) -> Learner:
@@ -290,6 +328,20 @@ def first_learner(config: Config, params: PyTree, num_states: int) -> Learner:
         jnp.asarray(NEVER, jnp.int32),
         jnp.zeros((), jnp.int32),
     )
+
+
+def _law(config: Config, law: jax.Array) -> Law:
+    """From the law of pairs of states `[S, S]`."""
+    return Law(*objectives.graph_of(directed.bipartite(law) if config.directed else law))
+
+
+def _first_readout(config: Config, num_states: int) -> Readout | tuple:
+    """Nothing has been found yet."""
+    if not config.directed:
+        return ()
+    d = outputs(config, num_states)
+    none = jnp.zeros((d, d), jnp.complex64)
+    return Readout(directed.Ritz(none[0], none, none))
 
 
 def first_multipliers(config: Config, num_states: int) -> Multipliers:

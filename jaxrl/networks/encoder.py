@@ -25,6 +25,36 @@ class Encoder(nn.Module):
         return nn.Dense(self.num_features, name="head")(self.torso(obs))
 
 
+class TwoSided(nn.Module):
+    """Two encoders of d features each, `[...] -> [..., 2, d]`: of where a pair begins and ends.
+
+    Both linear heads are below `head`, so that `rotated` turns them alike.
+    """
+
+    first: nn.Module
+    """`obs [...] -> [..., D]`, for states that begin a pair."""
+    second: nn.Module
+    """The same for states that end one; another instance, with parameters of its own."""
+    num_features: int
+    """d."""
+
+    @nn.compact
+    def __call__(self, obs: jax.Array) -> jax.Array:
+        return Heads(self.num_features, name="head")(self.first(obs), self.second(obs))
+
+
+class Heads(nn.Module):
+    """A linear head for each of two inputs, `[..., D]` twice to `[..., 2, d]`."""
+
+    num_features: int
+    """d."""
+
+    @nn.compact
+    def __call__(self, first: jax.Array, second: jax.Array) -> jax.Array:
+        heads = (nn.Dense(self.num_features, name=name) for name in ("first", "second"))
+        return jnp.stack([head(x) for head, x in zip(heads, (first, second), strict=True)], -2)
+
+
 class Fourier(nn.Module):
     """Coordinates and waves along each of them, `[..., D] -> [..., D (1 + K)]`.
 

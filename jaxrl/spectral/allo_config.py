@@ -34,6 +34,9 @@ class Config:
     """allo; no_duals, its ablation; ggdo and gdo, without ordering and multipliers."""
     graph_weight: Positive = 1.0
     """Scale of the graph term: 1 as in the code of the paper, 0.5 as in its text."""
+    directed: bool = struct.field(pytree_node=False, default=False)
+    """Learn left and right eigenvectors of the walk as it is, complex where it goes round, instead
+    of those of its self-adjoint part; see `jaxrl.spectral.directed`."""
     optimizer: Literal["muon", "adam"] = struct.field(pytree_node=False, default="muon")
     """muon needs far fewer steps; adam is cheaper for each."""
     learning_rate: Positive = 5e-3
@@ -112,6 +115,11 @@ def check_config(config: Config, num_states: int = 0) -> None:
                 f"{name} is {getattr(config, name)}, expected a multiple of "
                 f"blocks={config.blocks}: change one of them"
             )
+    if config.directed and config.expectation != "exact":
+        raise ValueError(
+            f"agent.directed needs agent.expectation exact, found {config.expectation}: choose it, "
+            "or leave out agent.directed"
+        )
     if config.schedule == "measured" and not (config.turn_every and config.expectation == "exact"):
         raise ValueError(
             "schedule measured needs rotations (turn_every above 0) and an exact expectation: "

@@ -34,9 +34,12 @@ class Eigensystem(NamedTuple):
 
 
 def lambda_of_mu(mu: ArrayLike, discount: float) -> np.ndarray:
-    """(1 - μ) / (1 - g μ), elementwise: k >= 1, no horizon. Raises ValueError unless 0 <= g < 1."""
+    """(1 - μ) / (1 - g μ), elementwise: k >= 1, no horizon. Raises ValueError unless 0 <= g < 1.
+
+    μ may be complex, as those of walks are that are not reversible.
+    """
     _check_endless(discount)
-    mu = np.asarray(mu, float)
+    mu = np.asarray(mu)
     return (1 - mu) / (1 - discount * mu)
 
 

@@ -138,10 +138,7 @@ def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
     Valid if the length of trajectories does not depend on their path: ended by a time limit, not by
     a goal. A state without recorded transitions is taken to be absorbing.
     """
-    num_states, length = walk.begins.shape
-    visits = walk.steps.sum(axis=1, keepdims=True)
-    stay = jnp.eye(num_states)
-    chain = jnp.where(visits > 0, walk.steps / jnp.maximum(visits, 1), stay)
+    length, chain = walk.begins.shape[1], chain_of(walk)
     n, k = (x + 1 for x in jnp.meshgrid(*2 * (jnp.arange(length),), indexing="ij"))
     law = offset_law(n, k, discount)
     begins = matmul(walk.begins.astype(jnp.float32), law)  # [S, K]
@@ -151,6 +148,12 @@ def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
 
     pairs, _ = jax.lax.scan(add_nearer, jnp.zeros_like(chain), begins.T[::-1])  # Horner's rule
     return pairs / pairs.sum()
+
+
+def chain_of(walk: Walk) -> jax.Array:
+    """The maximum-likelihood chain P `[S, S]`; a state that `walk` never leaves is absorbing."""
+    visits = walk.steps.sum(axis=1, keepdims=True)
+    return jnp.where(visits > 0, walk.steps / jnp.maximum(visits, 1), jnp.eye(len(walk.steps)))
 
 
 def _log(discount: float | jax.Array) -> jax.Array:

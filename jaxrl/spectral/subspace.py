@@ -1,7 +1,8 @@
 """Agreement of learned features with true eigenvectors, up to signs and repeated eigenvalues.
 
 S states, d learned features, e >= d true vectors, `weight [S]` the law of states in whose L2 all
-angles are measured, <u, v> = Σ weight u v. Pure functions on float32; groups and truth are data,
+angles are measured, <u, v> = Σ weight ū v. Pure functions on float32, or on complex64 for the
+eigenvectors of directed walks; groups and truth are data,
 so that mazes of equal size share one compilation. Products are in full float32 (`linalg.matmul`).
 """
 
@@ -65,7 +66,7 @@ def cosines(learned: jax.Array, truth: jax.Array, weight: jax.Array) -> jax.Arra
     """
     _check(learned, truth, weight)
     q, v = _unit(learned, weight), _unit(truth[:, : learned.shape[1]], weight)
-    return jnp.minimum(jnp.abs(jnp.sum(q * v, axis=0)), 1.0)
+    return jnp.minimum(jnp.abs(jnp.sum(q.conj() * v, axis=0)), 1.0)
 
 
 def collapsed(learned: jax.Array, weight: jax.Array, threshold: float = 0.5) -> jax.Array:
@@ -75,7 +76,7 @@ def collapsed(learned: jax.Array, weight: jax.Array, threshold: float = 0.5) -> 
     earlier one (|cos| > 0.9). Raises ValueError if the shapes do not fit together.
     """
     _check(learned, learned, weight)
-    small = jnp.sum(weight[:, None] * learned**2, axis=0) < threshold
+    small = jnp.sum(weight[:, None] * jnp.abs(learned) ** 2, axis=0) < threshold
     q = _unit(learned, weight)
     repeats = jnp.any(jnp.tril(jnp.abs(_inner(q, q)) > PARALLEL, -1), axis=1)
     return small | repeats
@@ -94,8 +95,8 @@ def within(
 
 
 def _inner(u: jax.Array, v: jax.Array) -> jax.Array:
-    """Products of all columns, `[S, a]` and `[S, b]` to `[a, b]`."""
-    return matmul(u.T, v)
+    """Inner products of all columns, `[S, a]` and `[S, b]` to `[a, b]`."""
+    return matmul(u.conj().T, v)
 
 
 def _unit(vectors: jax.Array, weight: jax.Array) -> jax.Array:

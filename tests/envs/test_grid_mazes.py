@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from envs.grid import layouts, mazes
+from envs.grid import layouts, mazes, tables
 
 PRINTED = {  # rows, columns, free cells
     "GridMaze-7": (7, 9, 11),
@@ -18,6 +18,8 @@ PRINTED = {  # rows, columns, free cells
     "GridRoom-16": (21, 21, 271),
     "GridRoomSmall-1": (8, 8, 36),
     "GridRoomSmallAsym-1": (7, 8, 30),
+    "OneWayRooms-4": (13, 13, 104),
+    "PortalRoom-1": (13, 13, 121),
 }
 
 
@@ -36,6 +38,20 @@ def test_printed_sizes():
         assert layout.name == name
         assert not layout.free[[0, -1]].any()
         assert not layout.free[:, [0, -1]].any()
+
+
+def test_mazes_with_doors_and_portals_have_walks_that_cannot_be_reversed():
+    rooms = tables.transition_matrix(tables.dynamics(mazes.named("OneWayRooms-4")))
+    free = tables.transition_matrix(tables.dynamics(mazes.named("GridRoom-4")))
+    changed = np.argwhere(np.abs(rooms - free) > 1e-9)
+    assert len({state for state, _ in changed}) == 4, "a cell behind each of four doors"
+    assert rooms[rooms > 0].min() == pytest.approx(0.1 / 4)
+    portal = mazes.named("PortalRoom-1")
+    P = tables.transition_matrix(tables.dynamics(portal))
+    corner, end = portal.index[1, 11], portal.index[11, 1]
+    assert P[corner, end] == pytest.approx(2 / 4)
+    assert P[portal.index[1, 10], end] == pytest.approx(1 / 4)
+    assert P[end, corner] == 0
 
 
 def test_shapes_in_print():

@@ -9,7 +9,7 @@ from jaxrl import checks
 from jaxrl.agents import allo
 from jaxrl.checks import Count, CountOrZero
 from jaxrl.networks.conv import Conv
-from jaxrl.networks.encoder import Encoder, Fourier
+from jaxrl.networks.encoder import Encoder, Fourier, TwoSided
 from jaxrl.networks.mlp import MLP
 from train.allo.problem import Maze
 from train.host import settings
@@ -81,6 +81,7 @@ COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
 PRESETS = {
     "allo": Config(),
+    "directed": Config(agent=allo.Config(directed=True, spare_features=21)),
     "sampled": Config(agent=SAMPLED, run=Budget(total_steps=20_000, chunk_steps=200)),
     "paper": Config(network=COORDINATES, agent=PAPER, run=LONG),
     "ggdo": Config(
@@ -125,18 +126,27 @@ def idle(config: Config) -> dict[str, str]:
     if agent.method in ("ggdo", "gdo"):
         names = ("dual_start", "dual_step", "dual_limit", "row_threshold")
         found |= {f"agent.{name}": "it needs agent.method allo" for name in names}
+    if agent.directed:
+        found["permute_every"] = "it needs an agent that is not directed"
     if config.network.observation != "fourier":
         found["network.frequencies"] = "it needs network.observation fourier"
     return found
 
 
 def make_network(config: Config, num_states: int) -> nn.Module:
-    torso = MLP(config.network.hidden)
-    if config.network.observation == "fourier":
-        torso = nn.Sequential((Fourier(config.network.frequencies), torso))
-    if config.network.observation == "pixels":
+    count = allo.outputs(config.agent, num_states)
+    if config.agent.directed:
+        return TwoSided(make_torso(config.network), make_torso(config.network), count)
+    return Encoder(make_torso(config.network), count)
+
+
+def make_torso(network: Network) -> nn.Module:
+    torso = MLP(network.hidden)
+    if network.observation == "fourier":
+        torso = nn.Sequential((Fourier(network.frequencies), torso))
+    if network.observation == "pixels":
         torso = nn.Sequential((Conv(), torso))
-    return Encoder(torso, allo.outputs(config.agent, num_states))
+    return torso
 
 
 def learning_config(config: Config) -> allo.Config:
@@ -167,7 +177,8 @@ def check(config: Config) -> None:
 
 SUMMARIES = {
     "allo": "Exact expectations, Muon and Rayleigh-Ritz rotations of the head.",
-    "sampled": "The same from minibatches of sampled pairs.",
+    "directed": "Left and right eigenvectors of walks that doors, portals or wind direct.",
+    "sampled": "The same as allo from minibatches of sampled pairs.",
     "paper": "The learner of Gomez, Bowling & Machado (ICLR 2024) with its published constants.",
     "ggdo": "Its baseline, the generalised graph drawing objective (Wang et al. 2021).",
     "short": "The 20,000 steps and sizes of a later script of the authors.",

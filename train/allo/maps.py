@@ -60,12 +60,12 @@ def heat_maps(layout: Layout, pairs: Eigenvectors, path: str | Path, title: str)
     bands = -(-d // PAIRS)
     columns = -(-d // bands)
     side = max(1.7, 8 / max(columns, 3))
-    width, height = _size(layout, side, 1.5 * side)
+    width, height = size_of(layout, side, 1.5 * side)
     pitch = max(width, 1.7) + GAP, LABELS + 2 * height + BETWEEN + GAP
     is_tied = [np.count_nonzero(np.equal(pairs.group, one)) > 1 for one in pairs.group]
     title, caption = f"True and learned eigenvectors: {title}", LEGEND + TIES * any(is_tied)
     size = 2 * EDGE + columns * pitch[0] - GAP, bands * pitch[1]
-    figure, head = _sheet(*size, title, caption)
+    figure, head = sheet(*size, title, caption)
     for i in range(d):
         left, top = EDGE + i % columns * pitch[0], head + i // columns * pitch[1]
         if is_tied[i]:
@@ -90,8 +90,8 @@ def _draw_pair(
     both = {"true": pairs.truth[:, i], "learned": pairs.learned[:, i]}
     largest = max(np.abs(vector).max() for vector in both.values()) or 1.0
     for j, (name, vector) in enumerate(both.items()):
-        axes = _axes(figure, left, top + LABELS + j * (height + BETWEEN), width, height)
-        _draw_map(axes, layout, vector, DIVERGENT, (-largest, largest))
+        axes = axes_at(figure, left, top + LABELS + j * (height + BETWEEN), width, height)
+        draw_map(axes, layout, vector, DIVERGENT, (-largest, largest))
         if names:
             axes.set_ylabel(name, fontsize=8, color=GREY, labelpad=3)
 
@@ -129,18 +129,18 @@ def visitation(layout: Layout, visits: np.ndarray, path: str | Path, title: str)
     if not (visits >= 0).all() or not 0 < visits.sum() < np.inf:
         raise ValueError("visits are negative, not finite or all 0; expected counts of visits")
     relative = visits / visits.mean()
-    width, height = _size(layout, 4.6, 4.6)
+    width, height = size_of(layout, 4.6, 4.6)
     caption = (
         f"Visits relative to a uniform distribution: least {relative.min():.3g}, "
         f"most {relative.max():.3g}. Entropy {normalised_entropy(visits):.4f} of the largest"
         f" possible, over {visits.sum():,.0f} visits."
     )
     title = f"How often each cell was visited: {title}"
-    figure, head = _sheet(width + 2 * EDGE + 0.8, height + GAP, title, caption)
-    axes = _axes(figure, EDGE, head, width, height)
+    figure, head = sheet(width + 2 * EDGE + 0.8, height + GAP, title, caption)
+    axes = axes_at(figure, EDGE, head, width, height)
     limits = min(0.95, relative.min()), max(1.05, relative.max())  # tiny noise stays pale
-    _draw_map(axes, layout, relative, SEQUENTIAL, limits)
-    bar = _axes(figure, EDGE + width + 0.2, head, 0.16, height)
+    draw_map(axes, layout, relative, SEQUENTIAL, limits)
+    bar = axes_at(figure, EDGE + width + 0.2, head, 0.16, height)
     figure.colorbar(axes.images[0], cax=bar).outline.set_visible(False)
     pictures.save(figure, path)
 
@@ -157,7 +157,7 @@ def check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None
         raise ValueError(f"{name} has shape {np.shape(array)}; expected {expected}")
 
 
-def _draw_map(
+def draw_map(
     axes: Axes, layout: Layout, values: np.ndarray, colours: Colormap, limits: tuple[float, float]
 ) -> None:
     """Draws values `[S]` in their cells, and walls in grey."""
@@ -168,32 +168,32 @@ def _draw_map(
     axes.spines[:].set(color=WALL, linewidth=0.6)  # else a white cell would leak into the page
 
 
-def _size(layout: Layout, width: float, height: float) -> tuple[float, float]:
+def size_of(layout: Layout, width: float, height: float) -> tuple[float, float]:
     """Width and height of a maze in inches, at most these; cells are square unless it is thin."""
     cell = min(width / layout.width, height / layout.height)
     return max(cell * layout.width, 0.3), max(cell * layout.height, 0.5)
 
 
-def _sheet(width: float, height: float, title: str, caption: str) -> tuple[Figure, float]:
+def sheet(width: float, height: float, title: str, caption: str) -> tuple[Figure, float]:
     """`(figure, top)`: a figure with a heading and `height` inches below, which begin at `top`."""
     width = max(width, 6.6)
     lines = textwrap.wrap(caption, int((width - 2 * EDGE) / 0.056))
     head = 0.52 + LINE * len(lines)
     figure = Figure(figsize=(width, head + height), dpi=150)
     fitting = 115 * (width - 2 * EDGE) / max(len(title), 1)
-    _write(figure, EDGE, 0.12, title, size=min(12, fitting), weight="bold")
+    write(figure, EDGE, 0.12, title, size=min(12, fitting), weight="bold")
     for i, line in enumerate(lines):
-        _write(figure, EDGE, 0.37 + LINE * i, line, color=GREY)
+        write(figure, EDGE, 0.37 + LINE * i, line, color=GREY)
     return figure, head
 
 
-def _axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+def axes_at(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
     """Axes at a place in inches, from the top left corner."""
     wide, high = figure.get_size_inches()
     return figure.add_axes((left / wide, 1 - (top + height) / high, width / wide, height / high))
 
 
-def _write(figure: Figure, left: float, top: float, text: str, size: float = 8, **style) -> None:
+def write(figure: Figure, left: float, top: float, text: str, size: float = 8, **style) -> None:
     """Text whose upper left corner is at a place in inches."""
     wide, high = figure.get_size_inches()
     place = left / wide, 1 - top / high
@@ -204,9 +204,9 @@ def _label_pair(
     figure: Figure, left: float, top: float, component: int, texts: tuple[str, str]
 ) -> None:
     """Two lines above a pair of maps; the first begins with the component, in bold."""
-    _write(figure, left, top, str(component), weight="bold")
-    _write(figure, left + 0.1 + 0.08 * len(str(component)), top, texts[0])
-    _write(figure, left, top + LINE, texts[1])
+    write(figure, left, top, str(component), weight="bold")
+    write(figure, left + 0.1 + 0.08 * len(str(component)), top, texts[0])
+    write(figure, left, top + LINE, texts[1])
 
 
 def _rule(figure: Figure, left: float, top: float, length: float) -> None:

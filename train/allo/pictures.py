@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxrl.agents import allo
 from jaxrl.types import AgentState
-from train.allo import curves, maps
+from train.allo import curves, directed_pictures, maps
 from train.allo import scores as similarity
 from train.allo.config import Config, learning_config, make_network
 from train.allo.training import make_problem
@@ -26,6 +26,8 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
     """Writes `eigenvectors.npz` and four pictures into a run directory."""
     problem, agent_config = make_problem(config), learning_config(config)
+    if agent_config.directed:
+        return directed_pictures.draw_all(directory, config, problem, agents)
     network = make_network(config, problem.layout.num_states)
     truth = jax.device_get(problem.truth)
     d = agent_config.num_features

@@ -17,7 +17,7 @@ from jaxrl.agents import allo
 from jaxrl.checks import Count, Range
 from jaxrl.spectral import laplacian, sparse_laplacian
 from jaxrl.spectral.laplacian import Eigensystem
-from train.allo import scores
+from train.allo import directed_scores, scores
 from train.allo.scores import Truth
 from train.host import memory
 from train.host.progress import busy
@@ -56,7 +56,8 @@ class Problem(NamedTuple):
     env: Grid
     params: Any
     inputs: np.ndarray  # [S, ...] of the network
-    truth: Truth
+    chain: sparse.csr_array  # P [S, S] of the walk
+    truth: Truth | directed_scores.Truth
     published: np.ndarray | None  # [d] λ as papers print it, where the walk is symmetric
 
 
@@ -67,7 +68,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
     Raises ValueError for what does not fit together, or into memory.
     """
     layout = make_layout(maze)
-    num_states, d = layout.num_states, agent.num_features
+    num_states = layout.num_states
     allo.check_config(agent, num_states)
     if agent.expectation == "exact":
         check_exact(num_states, num_seeds)
@@ -82,13 +83,23 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
         max_steps_in_episode=maze.walk_steps,
     )
     numbers = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
+    chain = tables.sparse_transitions(numbers)
     with busy(f"computing the true eigenvectors of {num_states:,} states"):
-        found, published = exact(
-            tables.sparse_transitions(numbers), maze.walk_steps, agent.discount, d
-        )
-    return Problem(
-        layout, env, params, OBSERVATIONS[name](layout), scores.truth_of(found, d), published
-    )
+        truth, published = make_truth(chain, maze.walk_steps, agent)
+    inputs = OBSERVATIONS[name](layout)
+    return Problem(layout, env, params, inputs, chain, truth, published)
+
+
+def make_truth(
+    chain: sparse.csr_array, steps: int, agent: allo.Config
+) -> tuple[Truth | directed_scores.Truth, np.ndarray | None]:
+    """What an agent learns in walks of `steps`, and published eigenvalues if any."""
+    d = agent.num_features
+    if agent.directed:
+        found = directed_scores.eigenpairs_of(chain, steps, agent.discount)
+        return directed_scores.truth_of(found, d, agent.discount), None
+    found, published = exact(chain, steps, agent.discount, d)
+    return scores.truth_of(found, d), published
 
 
 def exact(

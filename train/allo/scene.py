@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from envs.grid import drawing, frames
-from train.allo import scores
+from train.allo import directed_scene, scores
 from train.allo.config import learning_config
 from train.allo.scores import Truth
 from train.allo.training import make_problem
@@ -32,6 +32,8 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
     if taken is None:
         return None
     problem = make_problem(run.config)
+    if run.config.agent.directed:
+        return directed_scene.show(run, wanted, problem, taken, per_update)
     truth = jax.device_get(problem.truth)
     count = min(SHOWN, run.config.agent.num_features)
     seeds = list(enumerate(run.seeds))[: wanted.count]

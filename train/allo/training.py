@@ -1,5 +1,6 @@
 """The training of a configuration of ALLO: eigenvectors of a maze, from a recorded random walk."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,8 +14,8 @@ from jaxrl.agents import allo
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, make_loop, world_of
 from jaxrl.types import AgentState
+from train.allo import directed, scores
 from train.allo import problem as problems
-from train.allo import scores
 from train.allo.config import Config, check, learning_config, make_network
 from train.allo.problem import Problem
 from train.allo.scores import Truth
@@ -57,9 +58,7 @@ def make_training(config: Config) -> settings.Training:
     def update(state: State) -> tuple[State, Metrics]:
         key, learn_key, permute_key = jax.random.split(state.key, 3)
         learner, metrics = allo.learn(network, agent_config, state.agent, learn_key)
-        features = allo.features(network, agent_config, learner)
-        metrics |= scores.similarities(features, state.truth)
-        metrics["eigenvalues"] = allo.eigenvalues(agent_config, learner)
+        metrics |= measures(network, agent_config, learner, state.truth)
         metrics["settled"] = allo.is_settled(agent_config, learner).astype(jnp.float32)
         updates = state.updates + 1
         if config.permute_every:
@@ -71,8 +70,8 @@ def make_training(config: Config) -> settings.Training:
     return settings.Training(
         init=init,
         update=update,
-        evaluate=lambda *of_seeds: evaluate(config, problem, *of_seeds),
-        snapshot=lambda state: {"features": allo.features(network, agent_config, state.agent)},
+        evaluate=partial(directed.evaluate if config.agent.directed else evaluate, config, problem),
+        snapshot=lambda state: snapshot(network, agent_config, state.agent),
         blocks=config.agent.blocks,
         steps_per_update=agent_config.steps_per_update,
         unit="gradient steps",
@@ -80,6 +79,23 @@ def make_training(config: Config) -> settings.Training:
         budget_shapes_learning=agent_config.schedule != "constant",
         settled="settled" if agent_config.schedule == "measured" else "",
     )
+
+
+def measures(
+    network: Any, config: allo.Config, state: AgentState, truth: Any
+) -> dict[str, jax.Array]:
+    """The numbers of a row of the record that say what has been learned."""
+    if config.directed:
+        return directed.measures(network, state, truth)
+    found = scores.similarities(allo.features(network, config, state), truth)
+    return found | {"eigenvalues": allo.eigenvalues(config, state)}
+
+
+def snapshot(network: Any, config: allo.Config, state: AgentState) -> dict[str, jax.Array]:
+    """What reports show of a moment."""
+    if config.directed:
+        return directed.snapshot(network, config.num_features, state)
+    return {"features": allo.features(network, config, state)}
 
 
 def make_problem(config: Config) -> Problem:

@@ -62,6 +62,12 @@ class Config:
     """Steps of the budget are checkpoints."""
 
 
+DIRECTED = (Arm("symmetric distance", "symmetric", optimistic=True, control="none, optimistic"),)
+"""What a run of a directed walk is compared with, too. Its "learned distance" is by hitting times,
+this one by commute times of the self-adjoint part of the same recorded walk, which knows all but
+the direction; options climb the eigenvectors of that part, which are real."""
+
+
 def check(config: Config) -> None:
     """Raises ValueError for invalid numbers and without a run."""
     checks.config(config)

@@ -15,6 +15,7 @@ from jaxrl.agents import allo as allo_agent
 from jaxrl.spectral import laplacian, options, potentials
 from jaxrl.spectral.options import Options
 from jaxrl.types import AgentState
+from train.allo import directed, directed_scores
 from train.allo.config import Config, learning_config, make_network
 from train.allo.problem import Problem
 
@@ -24,12 +25,14 @@ class Representation(NamedTuple):
 
     features: jax.Array  # [S, d]
     eigenvalues: jax.Array  # [d] 1 - μ of one step of the walk
+    times: jax.Array | None = None  # [S, S] hitting times from row to column, of a directed walk
 
 
 class Help(NamedTuple):
     """Potentials and options, from which each arm takes its own."""
 
-    potentials: dict[str, jax.Array]  # each [G, R, S]: "learned", "true", and "", which is 0
+    potentials: dict[str, jax.Array]  # each [G, R, S]: "learned", "true", "", which is 0, and
+    # "symmetric" for directed walks
     options: Options  # [R, O, S]
 
 
@@ -48,6 +51,9 @@ def make_help(
     near = jnp.stack([nearness(one, goals) for one in learned], axis=1)  # [G, seeds, S]
     exact = jnp.repeat(jnp.asarray(true_nearness(ways[goals]))[:, None], num_learners, axis=1)
     tables = {"learned": near[:, of_learner], "true": exact, "": jnp.zeros_like(exact)}
+    if learned[0].times is not None:
+        symmetric = [nearness(one._replace(times=None), goals) for one in learned]
+        tables["symmetric"] = jnp.stack(symmetric, axis=1)[:, of_learner]
     climbing = [
         options.eigenoptions(one.features, params.successor, params.probability) for one in learned
     ]
@@ -55,8 +61,18 @@ def make_help(
 
 
 def represent(config: Config, problem: Problem, agent: AgentState) -> Representation:
-    """Features of all states, and eigenvalues of one step of the walk."""
+    """Features of all states, and eigenvalues of one step of the walk.
+
+    Of a directed walk hitting times, too; the features are then those of its self-adjoint part.
+    Raises ValueError for a directed policy without recorded transitions.
+    """
     learning = learning_config(config)
+    if learning.directed:
+        found, chain = directed.learned(config, problem, agent)
+        if chain is None:
+            raise ValueError("a directed policy has no transitions: give the run that it is from")
+        times = directed_scores.times_of(found)
+        return Representation(*directed_scores.without_direction(chain, found), times)
     features = allo_agent.features(make_network(config, problem.layout.num_states), learning, agent)
     features = np.asarray(features)  # not committed to a device, or later code compiles twice
     if learning.method == "allo":
@@ -90,10 +106,15 @@ def of_one_step(values: np.ndarray, discount: float, walk_steps: int) -> np.ndar
 
 
 def nearness(learned: Representation, goals: np.ndarray) -> jax.Array:
-    """The potential of every goal, `[G, S]`, from the learned commute-time distance."""
+    """The potential of every goal, `[G, S]`, from learned hitting times or commute times.
+
+    Both by their square roots: of the commute time that is the distance in the embedding.
+    """
 
     def of_goal(goal: jax.Array) -> jax.Array:
-        return potentials.from_distance(potentials.commute_distance(*learned, goal))
+        if learned.times is not None:
+            return potentials.from_distance(jnp.sqrt(learned.times[:, goal]))
+        return potentials.from_distance(potentials.commute_distance(*learned[:2], goal))
 
     return jax.vmap(of_goal)(jnp.asarray(goals))
 

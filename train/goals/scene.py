@@ -9,7 +9,6 @@ from envs.grid import drawing, frames
 from jaxrl.agents import q_learning
 from jaxrl.types import Agent
 from train.goals import tasks
-from train.goals.config import ARMS
 from train.goals.training import Experiment, make_experiment
 from train.host import episodes
 from train.host.episodes import Episode, Recording, Scene
@@ -30,7 +29,7 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
     several = len(run.seeds) > 1
     agents = run.state.learners.train.agent  # [A, G, R, ...], perhaps after seeds
     agents = jax.tree.map(lambda x: x[wanted.member], agents) if several else agents
-    which = [divmod(i, len(ARMS)) for i in range(wanted.count)]
+    which = [divmod(i, len(experiment.arms)) for i in range(wanted.count)]
     shown = [(g, a) for g, a in which if g < len(experiment.goals)]
     env = experiment.problem.env  # a greedy learner needs no numbers but its table
     player = q_learning.make(q_learning.Config(), env.num_states, env.num_actions, greedy=True)
@@ -52,7 +51,7 @@ def _walk(
     task = tasks.task(problem.params, target, experiment.plan)
     key = jax.random.fold_in(wanted.key, goal)
     (played,) = episodes.record(problem.env, task, player, learned, key, 1, wanted.limit)
-    return episode(played, learned, ARMS[arm].name, target)
+    return episode(played, learned, experiment.arms[arm].name, target)
 
 
 def episode(played: Recording, learned: q_learning.State, arm: str, goal: int) -> Episode:

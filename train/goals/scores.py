@@ -25,6 +25,7 @@ STYLES = (  # colours safe for the colour-blind (Okabe & Ito 2008); dashes for c
     ("#000000", "-."),
     (VERMILLION, "-"),
     ("#009e73", (0, (5, 1))),
+    ("#cc79a7", "-"),
 )
 
 
@@ -142,7 +143,7 @@ def draw(content: dict[str, Any], row: dict[str, Any], path: Path) -> None:
     title = f"{content['maze']}: {learners}; mean and 95 % interval"
     figure = titled((8.5, 4.2), title)
     axes = figure.subplots()
-    for (name, arm), (color, dashes) in zip(row["arms"].items(), STYLES, strict=True):
+    for (name, arm), (color, dashes) in zip(row["arms"].items(), STYLES, strict=False):
         steps, curve = arm["steps"], arm["success_curve"]
         axes.fill_between(steps, curve["low"], curve["high"], color=color, alpha=0.15, linewidth=0)
         axes.plot(steps, curve["value"], linestyle=dashes, color=color, linewidth=2, label=name)

@@ -17,7 +17,8 @@ from jaxrl.spectral.options import Options
 from jaxrl.types import PyTree
 from train.allo.training import make_problem
 from train.goals import features, scores, tasks
-from train.goals.config import ARMS, Config, check, learner, plan
+from train.goals.config import ARMS, DIRECTED, Config, check, learner, plan
+from train.goals.scores import Arm
 from train.goals.tasks import Learner
 from train.host import runs, settings
 from train.host import scores as host_scores
@@ -52,6 +53,7 @@ class Experiment(NamedTuple):
 
     run: Run  # of train.allo
     problem: Any
+    arms: tuple[Arm, ...]  # A
     plan: tasks.Config
     goals: np.ndarray  # int32 [G]
     potentials: jax.Array  # [A, G, R, S]
@@ -63,14 +65,14 @@ def make_training(config: Config) -> settings.Training:
     """Raises ValueError or UsageError, in one line, for an invalid configuration."""
     check(config)
     experiment = make_experiment(config)
-    count = config.run.total_updates(1)
+    count, arms = config.run.total_updates(1), experiment.arms
     of_all = partial(for_all_learners, experiment)
 
     def init(key: jax.Array) -> State:
         key, learner_key = jax.random.split(key)
         keys = jax.random.split(learner_key, config.learners)
         start = of_all(tasks.begin)(keys)
-        empty = jnp.zeros((len(ARMS), len(experiment.goals), config.learners, count))
+        empty = jnp.zeros((len(arms), len(experiment.goals), config.learners, count))
         return State(Found(empty, empty), start, key, jnp.zeros((), jnp.int32))
 
     def update(state: State) -> tuple[State, Metrics]:
@@ -82,7 +84,7 @@ def make_training(config: Config) -> settings.Training:
         updates = state.updates + 1
         areas = jnp.sum(jnp.mean(found.success, axis=(1, 2)), axis=-1) / updates  # [A]
         measures = {
-            SCORE: areas[[arm.name for arm in ARMS].index(SCORED)],
+            SCORE: areas[[arm.name for arm in arms].index(SCORED)],
             "success": jnp.mean(success, axis=(1, 2)),
             "length": jnp.mean(length, axis=(1, 2)),
         }
@@ -96,7 +98,7 @@ def make_training(config: Config) -> settings.Training:
         steps_per_update=1,
         unit="checkpoints",
         score=SCORE,
-        labels={key: [arm.name for arm in ARMS] for key in ("success", "length")},
+        labels={key: [arm.name for arm in arms] for key in ("success", "length")},
         budget_shapes_learning=True,  # it sets the size of the arrays of results
     )
 
@@ -113,15 +115,17 @@ def make_experiment(config: Config) -> Experiment:
     params, ways = problem.params, tasks.ways(problem.params)
     sizes = plan(config, ways)
     goals = tasks.draw_goals(params, config.goals, config.run.seed, sizes)
+    arms = ARMS + DIRECTED if run.config.agent.directed else ARMS
     learned = [features.represent(run.config, problem, agent) for agent in run.agents]
     given = features.make_help(params, learned, goals, ways, config.learners)
-    numbers = [learner(arm, config.weight) for arm in ARMS]
+    numbers = [learner(arm, config.weight) for arm in arms]
     return Experiment(
         run=run,
         problem=problem,
+        arms=arms,
         plan=sizes,
         goals=goals,
-        potentials=jnp.stack([given.potentials[arm.potential] for arm in ARMS]),
+        potentials=jnp.stack([given.potentials[arm.potential] for arm in arms]),
         options=given.options,
         numbers=jax.tree.map(lambda *x: jnp.stack([jnp.asarray(each) for each in x]), *numbers),
     )
@@ -181,7 +185,7 @@ def evaluate(
         del key  # nothing is drawn
         success, length = np.asarray(found.success), np.asarray(found.length)
         progress = [tasks.progress(*pair, sizes) for pair in zip(success, length, strict=True)]
-        arms = scores.summaries(ARMS, progress)
+        arms = scores.summaries(experiment.arms, progress)
         area = arms[SCORED]["area"]
         return {SCORE: {"mean": area["value"], **area}, "arms": arms}
 

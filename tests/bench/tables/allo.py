@@ -73,6 +73,36 @@ def sampled() -> str:
     return table(head, rows, chosen.values())
 
 
+def directed() -> str:
+    chosen = latest(records("allo_directed"), "walk")
+    rows = []
+    for walk, record in chosen.items():
+        of = {name: np.array(x) for name, x in record["scores"].items()}
+        maze, _, wind = walk.partition(":")
+        share = of["similarity"] / of["ceiling_similarity"]
+        rows.append(
+            (
+                f"{maze}, wind {wind}" if wind else maze,
+                around(of["right"]),
+                around(of["left"]),
+                f"{of['ceiling_right'].mean():.4f}, {of['ceiling_left'].mean():.4f}",
+                f"{share.min():.4f}",
+                f"{of['near_similarity'].mean():.4f}",
+                f"{of['eigenvalue_error'].mean():.4f}",
+                around(of["rank_goals"]),
+                around(of["rank_sources"]),
+                f"{of['symmetric_rank_goals'].mean():.3f}, "
+                f"{of['symmetric_rank_sources'].mean():.3f}",
+            )
+        )
+    head = (
+        "walk | right (95 % interval) | left | ceilings | least share of the ceiling "
+        "| near ties as one | largest error of μ | ranks by goal | ranks by source "
+        "| ranks of commute times"
+    )
+    return table(head, rows, chosen.values())
+
+
 def speed() -> str:
     record = records("allo_speed")[-1]
     rows = []

@@ -6,11 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from flax import linen as nn
 
 from jaxrl.networks import encoder as encoder_module
-from jaxrl.networks.encoder import Encoder, Fourier
+from jaxrl.networks.encoder import Encoder, Fourier, TwoSided
 from jaxrl.networks.mlp import MLP
 
 
@@ -93,3 +94,21 @@ def test_one_observation_as_in_a_batch(key):
     assert batch.shape == (5, 3)
     alone = np.stack([encoder.apply(params, x) for x in obs])
     np.testing.assert_allclose(batch, alone, rtol=1e-5, atol=1e-6)
+
+
+def test_two_sided_encoders_are_two_that_turn_alike():
+    """Each side is its own torso and head; turned heads give turned features."""
+    network = TwoSided(MLP((8,)), MLP((8,)), 3)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(5, 2)), jnp.float32)
+    params: Any = network.init(jax.random.key(0), x[0])
+    out = network.apply(params, x)
+    assert out.shape == (5, 2, 3)
+    inner = params["params"]
+    for side, name in enumerate(("first", "second")):
+        alone = {"params": {"torso": inner[name], "head": inner["head"][name]}}
+        expected = Encoder(MLP((8,)), 3).apply(alone, x)
+        np.testing.assert_allclose(out[:, side], expected, atol=1e-6)
+    rotation = jnp.asarray(np.random.default_rng(1).normal(size=(3, 3)), jnp.float32)
+    state = optax.adam(1e-3).init(params)
+    turned, _ = encoder_module.rotated(params, state, rotation)
+    np.testing.assert_allclose(network.apply(turned, x), out @ rotation, atol=1e-5)

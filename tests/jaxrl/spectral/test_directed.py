@@ -1,0 +1,162 @@
+"""Left and right eigenvectors against SciPy's, and what two-sided Rayleigh-Ritz finds of them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+from jaxrl.spectral import directed, laplacian, objectives
+from jaxrl.spectral.directed import Ritz
+
+GAMMA = 0.9
+ritz = jax.jit(directed.ritz)
+
+
+def chain(size: int = 12, seed: int = 0) -> np.ndarray:
+    """A walk that mostly goes round a ring, one way, and sometimes anywhere."""
+    rng = np.random.default_rng(seed)
+    ring = 0.6 * np.roll(np.eye(size), 1, axis=1) + 0.2 * np.eye(size)
+    return ring + 0.2 * rng.dirichlet(np.ones(size), size)
+
+
+def law(size: int = 12, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet(5 * np.ones(size))
+
+
+def test_exact_pairs_are_those_of_scipy_and_biorthonormal():
+    P, w = chain(), law()
+    found = directed.eigenpairs(P, w, GAMMA)
+    values, left, _ = scipy.linalg.eig(P, left=True)
+    for k, mu in enumerate(found.values):
+        nearest = np.argmin(np.abs(values - mu))
+        assert abs(values[nearest] - mu) < 1e-12
+        measure = w * found.left[:, k]  # equal to SciPy's left vector up to a factor
+        cosine = np.abs(np.vdot(measure, left[:, nearest])) / np.linalg.norm(measure)
+        assert cosine == pytest.approx(1, abs=1e-10)
+    np.testing.assert_allclose(P @ found.right, found.right * found.values, atol=1e-12)
+    np.testing.assert_allclose(
+        found.left.conj().T @ np.diag(w) @ found.right, np.eye(12), atol=1e-10
+    )
+    np.testing.assert_allclose(w @ np.abs(found.right) ** 2, 1)
+    stationary = w * found.left[:, 0].real
+    np.testing.assert_allclose(stationary @ P, stationary, atol=1e-12)
+    assert np.all(stationary > 0)
+    assert np.abs(found.values.imag).max() > 0.1  # it goes round
+
+
+def test_a_ring_walked_one_way_has_roots_of_unity():
+    size = 7
+    P = (np.eye(size) + np.roll(np.eye(size), 1, axis=1)) / 2
+    found = directed.eigenpairs(P, np.full(size, 1 / size), GAMMA)
+    roots = (1 + np.exp(2j * np.pi * np.arange(size) / size)) / 2
+    np.testing.assert_allclose(found.values[directed.order(found.values, GAMMA)], found.values)
+    np.testing.assert_allclose(
+        np.sort_complex(np.round(found.values, 9)), np.sort_complex(np.round(roots, 9))
+    )
+    np.testing.assert_allclose(found.left, found.right, atol=1e-12)  # P is normal
+    ids = directed.groups(found.values)
+    assert ids.tolist() == [0, 1, 1, 2, 2, 3, 3]  # conjugates form one space
+
+
+def test_slow_values_come_first_and_conjugates_in_order():
+    values = [-0.5, 0.9 - 0.1j, 1.0, 0.2, 0.9 + 0.1j]
+    ordered = np.array(values)[directed.order(values, GAMMA)]
+    np.testing.assert_array_equal(ordered, [1, 0.9 + 0.1j, 0.9 - 0.1j, 0.2, -0.5])
+
+
+def test_groups_join_what_is_near_also_through_others():
+    values = [0, 0.100, 0.1005, 0.101, 0.2 + 0.1j, 0.5, 0.2 - 0.1j]
+    assert directed.groups(values).tolist() == [0, 1, 2, 3, 4, 5, 4]
+    assert directed.groups(values, relative=0.01).tolist() == [0, 1, 1, 1, 2, 3, 2]
+
+
+def test_eigenvectors_of_the_bipartite_walk_are_singular_functions():
+    """The Laplacian that ALLO is given against the SVD of the normalised law of pairs."""
+    M = law()[:, None] * chain()
+    first, second = M.sum(axis=1), M.sum(axis=0)
+    u, sigma, vt = np.linalg.svd(M / np.sqrt(np.outer(first, second)))
+    both = laplacian.eigensystem(np.asarray(directed.bipartite(jnp.asarray(M)), float))
+    np.testing.assert_allclose(both.values[:12], 1 - sigma, atol=1e-6)
+    for k in range(4):
+        expected = np.concatenate([u[:, k] / np.sqrt(first), vt[k] / np.sqrt(second)])
+        cosine = np.sum(both.weight * both.vectors[:, k] * expected)
+        assert abs(cosine) == pytest.approx(1, abs=1e-5)
+    graph, weight = objectives.graph_of(directed.bipartite(jnp.asarray(M)))
+    features = np.random.default_rng(3).normal(size=(12, 2, 1)).astype(np.float32)
+    stacked = directed.stacked(jnp.asarray(features))
+    apart = (features[:, None, 0, 0] - features[None, :, 1, 0]) ** 2
+    np.testing.assert_allclose(stacked.T @ graph @ stacked, np.sum(M * apart), rtol=1e-4)
+    np.testing.assert_allclose(weight, np.concatenate([first, second]) / 2, rtol=1e-5)
+
+
+def mixed(vectors: np.ndarray, seed: int) -> np.ndarray:
+    """Another real basis of the span of the first three vectors, one real and a pair."""
+    basis = np.stack([vectors[:, 0].real, vectors[:, 1].real, vectors[:, 1].imag], axis=1)
+    return basis @ np.random.default_rng(seed).normal(size=(3, 3))
+
+
+def features_of(right: np.ndarray, left: np.ndarray) -> jax.Array:
+    return jnp.asarray(np.stack([right, left], axis=1), jnp.float32)
+
+
+def test_ritz_pairs_in_spans_that_hold_eigenvectors_are_exact():
+    P, w = chain(), law()
+    true = directed.eigenpairs(P, w, GAMMA)
+    assert true.values[1] == true.values[2].conj() != true.values[1].real
+    features = features_of(mixed(true.right, 4), mixed(true.left, 5))
+    chain_, weight = (jnp.asarray(x, jnp.float32) for x in (P, w))
+    found = ritz(features, chain_, weight, GAMMA)
+    np.testing.assert_allclose(found.values, true.values[:3], atol=1e-5)
+    right, left = directed.read(features, found)
+    for mine, theirs in ((right, true.right), (left, true.left)):
+        inner = np.abs(np.sum(w[:, None] * np.conj(mine) * theirs[:, :3], axis=0))
+        size = np.sqrt(w @ np.abs(mine) ** 2) * np.sqrt(w @ np.abs(theirs[:, :3]) ** 2)
+        np.testing.assert_allclose(inner / size, 1, atol=1e-4)
+    products = np.conj(left).T @ np.diag(w) @ np.asarray(right)
+    np.testing.assert_allclose(products, np.eye(3), atol=1e-4)
+    np.testing.assert_allclose(w @ np.abs(np.asarray(right)) ** 2, 1, atol=1e-5)
+
+
+def test_ritz_errors_of_values_are_products_of_the_errors_of_both_sides():
+    """A tenth of the noise in both spans makes the error of μ about a hundredth."""
+    P, w = chain(), law()
+    true = directed.eigenpairs(P, w, GAMMA)
+    noise = np.random.default_rng(6).normal(size=(2, 12, 3))
+    errors = []
+    for size in (0.1, 0.01):
+        features = features_of(
+            mixed(true.right, 4) + size * noise[0], mixed(true.left, 5) + size * noise[1]
+        )
+        arrays = (jnp.asarray(x, jnp.float32) for x in (P, w))
+        found = ritz(features, *arrays, GAMMA)
+        errors.append(np.abs(found.values - true.values[:3]).max())
+    assert 30 < errors[0] / errors[1] < 300
+
+
+@pytest.mark.parametrize("features", [np.zeros((12, 2, 3)), np.ones((12, 2, 3))])
+def test_features_without_a_solution_give_finite_numbers(features):
+    arrays = (jnp.asarray(x, jnp.float32) for x in (features, chain(), law()))
+    found = ritz(*arrays, GAMMA)
+    assert all(np.all(np.isfinite(x)) for x in found)
+    assert isinstance(found, Ritz)
+
+
+@pytest.mark.parametrize(
+    ("P", "weight", "message"),
+    [
+        (np.ones((2, 3)) / 3, np.ones(2) / 2, "expected \\[S, S\\]"),
+        (np.ones((2, 2)), np.ones(2) / 2, "off by 1"),
+        (chain(), np.ones(3) / 3, "shape \\(3,\\)"),
+        (chain(), np.eye(12)[0], "all positive"),
+        (np.array([[0.5, 0.5], [0, 1.0]]), np.ones(2) / 2, "2 classes that cannot all be reached"),
+        (
+            1 / 3 + np.outer([0.1, -0.1, 0], [1, 1, -2]),  # a nilpotent part of order 2
+            np.ones(3) / 3,
+            "no basis of eigenvectors",
+        ),
+    ],
+)
+def test_chains_without_eigenpairs_are_refused(P, weight, message):
+    with pytest.raises(ValueError, match=message):
+        directed.eigenpairs(P, weight, GAMMA)

@@ -1,0 +1,94 @@
+"""Hitting times against linear systems, closed forms, simulation and SciPy's rank correlation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxrl.spectral import directed, hitting_times
+from tests.jaxrl.spectral.test_directed import GAMMA, chain, law
+
+
+def by_linear_systems(P: np.ndarray) -> np.ndarray:
+    """h(., j) = 1 + P h(., j) off j, one system for each goal."""
+    times = np.zeros_like(P)
+    for j in range(len(P)):
+        others = np.arange(len(P)) != j
+        rest = np.eye(len(P) - 1) - P[np.ix_(others, others)]
+        times[others, j] = np.linalg.solve(rest, np.ones(len(P) - 1))
+    return times
+
+
+def from_first(P: np.ndarray, w: np.ndarray, count: int) -> np.ndarray:
+    found = directed.eigenpairs(P, w, GAMMA)
+    columns = [jnp.asarray(x[..., :count], jnp.complex64) for x in found[:3]]
+    return np.asarray(jax.jit(hitting_times.from_eigenpairs)(*columns, jnp.asarray(w, jnp.float32)))
+
+
+def test_exact_times_solve_the_linear_systems():
+    np.testing.assert_allclose(hitting_times.exact(chain()), by_linear_systems(chain()))
+
+
+def test_exact_times_on_a_ring_walked_one_way_count_steps():
+    """Each cell is left with probability ½: twice the number of steps ahead."""
+    size = 6
+    P = (np.eye(size) + np.roll(np.eye(size), 1, axis=1)) / 2
+    i, j = np.indices((size, size))
+    np.testing.assert_allclose(hitting_times.exact(P), 2 * ((j - i) % size), atol=1e-9)
+
+
+def test_times_from_all_eigenpairs_are_exact():
+    np.testing.assert_allclose(
+        from_first(chain(), law(), 12), by_linear_systems(chain()), rtol=1e-3
+    )
+
+
+def test_times_do_not_depend_on_the_law_that_densities_refer_to():
+    one, other = (from_first(chain(), law(seed=seed), 5) for seed in (1, 2))
+    np.testing.assert_allclose(one, other, rtol=1e-3)
+
+
+def test_times_from_the_first_eigenpairs_are_those_of_a_walk_that_forgets_the_rest():
+    """The same Z from the spectral projector in float64; and more pairs come nearer."""
+    P, w, count = chain(), law(), 5
+    found = directed.eigenpairs(P, w, GAMMA)
+    projector = (found.right[:, :count] @ (found.left[:, :count].conj() * w[:, None]).T).real
+    stationary = w * found.left[:, 0].real * found.right[0, 0].real
+    kept = projector @ P @ projector
+    Z = np.linalg.inv(np.eye(12) - kept + stationary[None, :])
+    expected = (np.diag(Z)[None, :] - Z) / stationary[None, :]
+    expected = np.maximum(expected, 1) * (1 - np.eye(12))
+    np.testing.assert_allclose(from_first(P, w, count), expected, rtol=1e-3)
+    exact = hitting_times.exact(P)
+    errors = [np.abs(from_first(P, w, count) - exact).max() for count in (1, 5, 9, 12)]
+    assert sorted(errors, reverse=True) == errors
+
+
+def test_rank_correlations_are_those_of_scipy():
+    rng = np.random.default_rng(8)
+    found, true = rng.integers(0, 6, (2, 9, 9))  # with ties
+    goals, sources = hitting_times.rank_correlations(found, true)
+    for k in range(9):
+        others = np.arange(9) != k
+        by_goal = stats.spearmanr(found[others, k], true[others, k])[0]
+        by_source = stats.spearmanr(found[k, others], true[k, others])[0]
+        np.testing.assert_allclose([goals[k], sources[k]], [by_goal, by_source])
+    np.testing.assert_allclose(hitting_times.rank_correlations(true, true), 1)
+
+
+def test_rank_correlation_of_equal_times_is_nan():
+    goals, _ = hitting_times.rank_correlations(np.ones((4, 4)), np.arange(16.0).reshape(4, 4))
+    assert np.isnan(goals).all()
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (3, 4)), ((3, 3), (4, 4)), ((2, 2), (2, 2))])
+def test_rank_correlations_of_other_shapes_are_refused(shapes):
+    with pytest.raises(ValueError, match="expected \\[S, S\\]"):
+        hitting_times.rank_correlations(*map(np.ones, shapes))
+
+
+def test_walks_that_cannot_return_are_refused():
+    for P in (np.array([[0.5, 0.5], [0, 1.0]]), np.eye(3)):
+        with pytest.raises(ValueError, match="hitting times are infinite"):
+            hitting_times.exact(P)

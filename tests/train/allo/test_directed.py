@@ -1,0 +1,145 @@
+"""`python -m train.allo directed` from the outside: a small run, its files, what it refuses."""
+
+import json
+from pathlib import Path
+
+import chex
+import jax
+import numpy as np
+import pytest
+import scipy.linalg
+from PIL import Image
+from scipy import stats
+
+from tests.train.allo.test_allo import allo_command, bits, configured, read_arrays, without_times
+from tests.train.host import crashes
+from train.allo import directed_maps, scene
+from train.allo.training import make_problem
+from train.host import runs
+from train.host.metrics_file import read_metrics
+from train.host.program import Wanted
+
+MAZE = "DR:0.1,.,.,.\n.,#,#,DD:0.1\nDU:0.1,#,#,.\n.,.,.,DL:0.1\n"  # a ring walked clockwise
+SMALL = (
+    "directed --env.transitions=40000 --network.hidden 48 48 --agent.num-features=5 "
+    "--agent.spare-features=7 --run.num-seeds=2 --run.total-steps=400 "
+    "--agent.schedule=budget --run.chunk-steps=100 --run.checkpoint-every=2"
+)
+PICTURES = ("right", "left", "hitting_times", "eigenvalues", "similarity", "visits")
+
+
+@pytest.fixture(scope="module")
+def maze(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("maze") / "ring.txt"
+    path.write_text(MAZE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, maze) -> Path:
+    directory = tmp_path_factory.mktemp("directed") / "run"
+    flags = f"{SMALL} --maze-file={maze} --run.directory={directory}"
+    assert allo_command(arguments=flags.split()) == 0
+    return directory
+
+
+def test_both_sides_and_hitting_times_are_found(finished):
+    content = json.loads((finished / "eval.json").read_text())
+    rows = read_metrics(finished)
+    for row, last in zip(content["seeds"], rows[-2:], strict=True):
+        for side in ("right", "left"):
+            assert row[side] > 0.99
+            assert row[f"ceiling_{side}"] > 0.99
+            np.testing.assert_allclose(row[side], last["agent"][side], atol=1e-4)
+        assert row["eigenvalues_within"] == 5
+        assert row["rank_goals"] > 0.95 < row["rank_sources"]
+        assert row["ceiling_rank_goals"] > row["symmetric_rank_goals"] + 0.1, "direction matters"
+    true = np.array(content["true_eigenvalues"]) @ [1, 1j]
+    assert np.abs(true.imag).max() > 0.01
+    np.testing.assert_allclose(true[1], true[2].conj())
+
+
+def test_arrays_hold_eigenpairs_of_the_walk_and_their_times(finished, maze):
+    """Against SciPy's eigenvectors of P and its rank correlation."""
+    arrays, content = read_arrays(finished), json.loads((finished / "eval.json").read_text())
+    problem = make_problem(configured(f"{SMALL} --maze-file={maze}"))
+    P, w = problem.chain.toarray(), np.asarray(problem.truth.weight, float)
+    values, left, right = scipy.linalg.eig(P, left=True, right=True)
+    size = lambda x: np.sqrt(w @ np.abs(x) ** 2)
+    for s, row in enumerate(content["seeds"]):
+        for k, mu in enumerate(arrays["true_eigenvalues"]):
+            nearest = np.argmin(np.abs(values - mu))
+            assert abs(arrays["eigenvalues"][s, k] - mu) <= row["eigenvalue_error"] + 1e-6
+            true = {"right": right[:, nearest], "left": left[:, nearest] / w}
+            for side, vector in true.items():
+                learned = arrays[side][s, :, k]
+                cosine = abs(np.sum(w * vector.conj() * learned)) / size(vector) / size(learned)
+                assert cosine == pytest.approx(row[f"cosines_{side}"][k], abs=1e-3)
+        exact, times = arrays["true_hitting_times"], arrays["hitting_times"][s]
+        found = [
+            stats.spearmanr(np.delete(times[:, j], j), np.delete(exact[:, j], j))[0]
+            for j in range(len(P))
+        ]
+        assert row["rank_goals"] == pytest.approx(np.mean(found), abs=1e-6)
+        assert row["rank_goals_least"] == pytest.approx(np.min(found), abs=1e-6)
+    for name in PICTURES:
+        with Image.open(finished / f"{name}.png") as picture:
+            assert picture.width > 300
+
+
+def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
+    interrupted = tmp_path / "run"
+    crashes.after_the_first_checkpoint(finished, interrupted)
+    assert allo_command(arguments=["--resume", str(interrupted)]) == 0
+    chex.assert_trees_all_equal(bits(finished), bits(interrupted))
+    chex.assert_trees_all_equal(read_arrays(finished), read_arrays(interrupted))
+    rows = [list(map(without_times, read_metrics(run))) for run in (finished, interrupted)]
+    assert rows[0] == rows[1]
+
+
+def test_the_report_shows_both_sides_while_they_are_learned(finished):
+    shown = scene.show(runs.load(finished), Wanted(5, jax.random.key(0), 100))
+    assert shown is not None
+    assert shown.scripts[-1].name == "directed.js"
+    arrays, record = read_arrays(finished), read_metrics(finished)
+    for s, episode in enumerate(shown.episodes):
+        for side in ("right", "left"):
+            drawn = episode.frames[side][-1].reshape(2, 5, -1)  # real parts, then imaginary ones
+            learned = directed_maps.aligned(arrays[f"true_{side}"], arrays[side][s, :, :5])
+            np.testing.assert_allclose(drawn[0] + 1j * drawn[1], learned.T, atol=2e-2)
+        scores = [row["agent"]["similarity"] for row in record if row["seed"] == s]
+        np.testing.assert_allclose(episode.lines["similarity"][1:], scores, atol=5e-3)
+
+
+def test_phases_are_turned_towards_the_true_ones():
+    rng = np.random.default_rng(0)
+    true = rng.normal(size=(9, 3)) + 1j * rng.normal(size=(9, 3))
+    turned = true * np.exp(1j * np.array([0.3, 2.0, -1.0]))
+    np.testing.assert_allclose(directed_maps.aligned(true, turned), true)
+
+
+def test_maps_show_real_vectors_once_and_pairs_in_three_parts():
+    values = np.array([1.0, 0.9 + 0.1j, 0.9 - 0.1j])
+    true = np.arange(12.0).reshape(4, 3) * (1 + 1j)
+    tiles = directed_maps.tiles(values, values, true, true, np.ones(3))
+    assert [tile.labels[0].split("  ")[0] for tile in tiles] == ["1", "2", "2", "2"]
+    np.testing.assert_array_equal(tiles[3].true, np.abs(true[:, 1]))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--agent.expectation=sampled", "agent.directed needs --agent.expectation exact"),
+        ("--permute-every=100", "--permute-every has no effect"),
+        ("--maze-file=trap.txt", "2 classes that cannot all be reached from each other"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("trap.txt").write_text("DR,.,.\n")
+    small = "--agent.num-features=2 --agent.spare-features=1 --run.directory=run"
+    maze = "" if "--maze-file" in flags else "--env.maze=OneWayRooms-4"
+    assert allo_command(arguments=f"directed {flags} {maze} {small}".split()) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1

@@ -1,0 +1,74 @@
+"""The pictures of a run that learns left and right eigenvectors, and what they show as arrays."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from jaxrl.agents import allo
+from jaxrl.spectral import hitting_times
+from jaxrl.types import AgentState
+from train.allo import curves, directed, directed_maps, directed_scores, maps
+from train.allo.config import Config, learning_config
+from train.allo.problem import Problem
+from train.host import metrics_file, records, scores
+
+
+def draw_all(
+    directory: Path, config: Config, problem: Problem, agents: list[AgentState]
+) -> list[Path]:
+    """Writes `eigenvectors.npz` and six pictures into a run directory."""
+    truth, d = jax.device_get(problem.truth), config.agent.num_features
+    learned = [jax.device_get(directed.learned(config, problem, agent)[0]) for agent in agents]
+    true_times = hitting_times.exact(problem.chain.toarray())
+    times = np.stack([directed_scores.times_of(found) for found in learned])
+    arrays = {
+        "eigenvalues": np.stack([found.values for found in learned]),  # [seeds, m] complex
+        "right": np.stack([found.right for found in learned]),  # [seeds, S, m] complex
+        "left": np.stack([found.left for found in learned]),  # densities relative to `weight`
+        "weight": np.stack([found.weight for found in learned]),  # [seeds, S]
+        "hitting_times": times,  # [seeds, S, S] from row to column
+        "true_eigenvalues": truth.values,  # [d] complex
+        "true_right": truth.right.eigenvectors,  # [S, d]
+        "true_left": truth.left.eigenvectors,
+        "true_hitting_times": true_times,
+        "cells": problem.layout.cells,  # [S, 2] row and column of each state
+        "seeds": np.array(config.run.seeds),
+    }
+    records.write_arrays(directory / "eigenvectors.npz", arrays)
+    title = f"{problem.layout.name}, {problem.layout.num_states} states"
+    name = lambda stem: directory / f"{stem}.png"
+    first = f"{title}, seed {config.run.seeds[0]}"
+    found = jax.device_get(directed_scores.measured(learned[0], truth))
+    for side in directed_scores.SIDES:
+        true, mine = getattr(truth, side).eigenvectors, getattr(learned[0], side)[:, :d]
+        shown = directed_maps.tiles(
+            truth.values,
+            learned[0].values,
+            true,
+            directed_maps.aligned(true, mine),
+            found[f"cosines_{side}"],
+        )
+        heading = f"{side.capitalize()} eigenvectors, true and learned: {first}"
+        directed_maps.eigenvector_maps(problem.layout, shown, name(side), heading)
+    ranks = hitting_times.rank_correlations(times[0], true_times)
+    directed_maps.hitting_time_maps(
+        problem.layout, true_times, times[0], ranks, name("hitting_times"), first
+    )
+    directed_maps.eigenvalue_plane(
+        truth.values, arrays["eigenvalues"][:, :d], name("eigenvalues"), title
+    )
+    rows, ceiling = metrics_file.read_metrics(directory), _ceiling(directory)
+    curves.similarity_curves(rows, name("similarity"), ceiling, title)
+    visits = np.sum([allo.visits(learning_config(config), agent) for agent in agents], axis=0)
+    maps.visitation(problem.layout, visits, name("visits"), title)
+    stems = ("right", "left", "hitting_times", "eigenvalues", "similarity", "visits")
+    return [directory / "eigenvectors.npz", *map(name, stems)]
+
+
+def _ceiling(directory: Path) -> float | None:
+    """The mean of the seeds, where it was computed."""
+    evaluation = scores.read_evaluation(directory)
+    if not evaluation or "ceiling_similarity" not in evaluation["seeds"][0]:
+        return None
+    return float(np.mean([row["ceiling_similarity"] for row in evaluation["seeds"]]))

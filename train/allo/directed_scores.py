@@ -1,0 +1,237 @@
+"""How close learned left and right eigenvectors of a directed walk are to the true ones.
+
+The true ones are those of the walk itself, its transition matrix P; the ceiling is the score of the
+exact eigenvectors of the transition frequencies that were recorded. S states, d eigenvectors.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.table import Table
+from scipy import sparse
+
+from jaxrl.spectral import directed, hitting_times, laplacian, potentials, subspace
+from jaxrl.spectral.directed import Eigenpairs
+from train.allo.scores import NEAR, columns_needed, number
+
+MOST_STATES = 2_000
+"""States up to which all left and right eigenvectors are computed."""
+SIDES = ("right", "left")
+
+
+class Side(NamedTuple):
+    """True eigenvectors on one side, complex64."""
+
+    eigenvectors: Any  # [S, d]
+    tied: Any  # [S, e] orthonormal within groups of equal eigenvalues and conjugates
+    near: Any  # [S, e] the same, near ties included
+
+
+class Truth(NamedTuple):
+    """What learned eigenpairs are compared with; e >= d true columns."""
+
+    right: Side
+    left: Side
+    weight: Any  # [S] law of the second state of a pair
+    values: Any  # [d] complex64 μ
+    group: Any  # int [d], equal values and conjugates
+    column_group: Any  # int [e], the same for the true columns; -1 beyond the learned groups
+    near_group: Any  # int [d], near ties included
+    near_column_group: Any  # int [e]
+
+
+class Found(NamedTuple):
+    """What one seed learned or what its data make likely, m >= d eigenpairs."""
+
+    values: Any  # [m] complex μ
+    right: Any  # [S, m]
+    left: Any  # [S, m] densities relative to `weight`
+    weight: Any  # [S]
+
+
+def eigenpairs_of(chain: sparse.csr_array, steps: int, discount: float) -> Eigenpairs:
+    """Of P `[S, S]`, relative to the law of second states of pairs from walks of `steps`.
+
+    Raises ValueError for what has no such eigenpairs, and for too many states.
+    """
+    P = checked(chain)
+    start = np.full(len(P), 1 / len(P))
+    arrivals = laplacian.sampled_pairs(P, start, steps, discount).sum(axis=0)
+    return directed.eigenpairs(P, arrivals, discount)
+
+
+def checked(chain: sparse.csr_array) -> np.ndarray:
+    """P `[S, S]` as a dense array."""
+    count = np.shape(chain)[0]
+    if count > MOST_STATES:
+        raise ValueError(
+            f"agent.directed in a maze of {count:,} states; expected at most {MOST_STATES:,}, as "
+            "the true left and right eigenvectors of more are not computed"
+        )
+    return chain.toarray()
+
+
+def truth_of(exact: Eigenpairs, d: int, discount: float) -> Truth:
+    """The first d eigenpairs, on the device."""
+    e = min(len(exact.values), columns_needed(d))
+    slowness = laplacian.lambda_of_mu(exact.values[:e], discount)
+    ties, near = directed.groups(slowness), directed.groups(slowness, relative=NEAR)
+    known = lambda ids: np.where(np.isin(ids, ids[:d]), ids, -1)
+
+    def side(vectors: np.ndarray) -> Side:
+        of = [_orthonormal(vectors[:, :e], exact.weight, group) for group in (ties, near)]
+        return Side(*(jnp.asarray(x, jnp.complex64) for x in (vectors[:, :d], *of)))
+
+    return Truth(
+        side(exact.right),
+        side(exact.left),
+        jnp.asarray(exact.weight, jnp.float32),
+        jnp.asarray(exact.values[:d], jnp.complex64),
+        *map(jnp.asarray, (ties[:d], known(ties), near[:d], known(near))),
+    )
+
+
+def _orthonormal(vectors: np.ndarray, weight: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The columns of every group made orthonormal in L2(weight), float64."""
+    root, out = np.sqrt(weight)[:, None], np.empty_like(vectors)
+    for one in np.unique(group):
+        members = group == one
+        out[:, members] = np.linalg.qr(vectors[:, members] * root)[0] / root
+    return out
+
+
+def similarities(found: Found, truth: Truth) -> dict[str, jax.Array]:
+    """Scores of both sides, and their means; jittable."""
+    d, scores = len(truth.values), {}
+    for name in SIDES:
+        learned, true = getattr(found, name)[:, :d], getattr(truth, name)
+        ties = truth.weight, truth.group, truth.column_group
+        near = truth.weight, truth.near_group, truth.near_column_group
+        scores[name] = subspace.similarity(learned, true.tied, *ties)
+        scores[f"near_{name}"] = subspace.similarity(learned, true.near, *near)
+        scores[f"cosines_{name}"] = subspace.cosines(learned, true.eigenvectors, truth.weight)
+    of_both = lambda form: sum(scores[form.format(name)] for name in SIDES) / 2
+    return scores | {
+        "similarity": of_both("{}"),
+        "near_similarity": of_both("near_{}"),
+        "cosines": of_both("cosines_{}"),
+    }
+
+
+measured = jax.jit(similarities)
+"""The same, compiled."""
+
+
+@jax.jit
+def times_of(found: Found) -> jax.Array:
+    """Hitting times `[S, S]` from all m eigenpairs."""
+    return hitting_times.from_eigenpairs(*found)
+
+
+def seed_scores(
+    found: Found, chain: np.ndarray | None, truth: Truth, true_times: np.ndarray, discount: float
+) -> dict[str, Any]:
+    """The measures of one seed in `eval.json`.
+
+    `chain` `[S, S]` are the recorded transition frequencies, None where nothing was recorded, as
+    for a policy: then there is no ceiling. `true_times` `[S, S]` are the exact hitting times.
+    """
+    learned = jax.device_get(measured(found, truth))
+    d = len(truth.values)
+    values, true = np.asarray(found.values)[:d], np.asarray(truth.values)
+    of = lambda mu: laplacian.lambda_of_mu(mu, discount)
+    row: dict[str, Any] = {
+        name: float(x) for name, x in learned.items() if not name.startswith("cosines")
+    }
+    row |= {name: x.tolist() for name, x in learned.items() if name.startswith("cosines_")}
+    row |= {
+        "eigenvalues_within": int(np.sum(subspace.within(of(values), of(true)))),
+        "eigenvalue_error": float(np.abs(values - true).max()),
+        "eigenvalues": [[float(x.real), float(x.imag)] for x in values],
+    }
+    row |= ranks("", np.asarray(times_of(found)), true_times)
+    return row if chain is None else row | _ceilings(found, chain, truth, true_times, discount)
+
+
+def ranks(prefix: str, times: np.ndarray, true_times: np.ndarray) -> dict[str, float]:
+    """Mean and least rank correlation with the exact hitting times, over goals and over sources."""
+    goals, sources = hitting_times.rank_correlations(times, true_times)
+    return {
+        f"{prefix}rank_goals": float(goals.mean()),
+        f"{prefix}rank_goals_least": float(goals.min()),
+        f"{prefix}rank_sources": float(sources.mean()),
+        f"{prefix}rank_sources_least": float(sources.min()),
+    }
+
+
+def _ceilings(
+    found: Found, chain: np.ndarray, truth: Truth, true_times: np.ndarray, discount: float
+) -> dict[str, Any]:
+    """Scores of the exact solution for the recorded walk, and of its commute times.
+
+    Nothing if the recorded walk is not one whose eigenpairs can be computed.
+    """
+    chain = chain / chain.sum(axis=1, keepdims=True)  # float32 adds up to 1 only nearly
+    try:
+        best = directed.eigenpairs(chain, np.asarray(found.weight, float), discount)
+        times = hitting_times.exact(chain)
+    except ValueError:
+        return {}
+    d = len(truth.values)
+    arrays = (jnp.asarray(x[..., :d], jnp.complex64) for x in best[:3])
+    ceiling = jax.device_get(measured(Found(*arrays, found.weight), truth))
+    names = (*SIDES, "similarity", "near_similarity")
+    row = {f"ceiling_{name}": float(ceiling[name]) for name in names}
+    row |= ranks("ceiling_", times, true_times)
+    return row | ranks("symmetric_", commute_times(chain, found), true_times)
+
+
+def without_direction(chain: np.ndarray, found: Found) -> tuple[jax.Array, jax.Array]:
+    """Eigenvectors `[S, m]` and eigenvalues 1 - μ `[m]` of the self-adjoint part of a walk.
+
+    As many exact ones as `found` has, so that direction is all that they lack.
+    """
+    m = len(found.values)
+    whole = laplacian.eigensystem(np.asarray(found.weight, float)[:, None] * chain)
+    some = whole.vectors[:, :m], whole.values[:m]
+    return tuple(jnp.asarray(x, jnp.float32) for x in some)  # pyright: ignore[reportReturnType]
+
+
+def commute_times(chain: np.ndarray, found: Found) -> np.ndarray:
+    """`[S, S]` from `without_direction`."""
+    known = without_direction(chain, found)
+    of_goal = lambda goal: potentials.commute_time(*known, goal)
+    return np.asarray(jax.vmap(of_goal, out_axes=1)(jnp.arange(len(chain))))
+
+
+def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
+    """A row per seed, and one for their mean."""
+    caption = (
+        "score: similarity with the true eigenspaces, mean of right and left; ceiling: the best "
+        "the data allow; μ: how many are right; ranks: correlation of hitting times with the exact "
+        "ones, mean over goals and over sources; commute: the same of commute times"
+    )
+    table = Table(title="learned against true left and right eigenvectors", caption=caption)
+    columns = {
+        "similarity": "score",
+        "ceiling_similarity": "ceiling",
+        "right": "right",
+        "left": "left",
+        "near_similarity": "near ties",
+        "eigenvalues_within": f"μ of {d}",
+        "rank_goals": "goals",
+        "rank_sources": "sources",
+        "symmetric_rank_goals": "commute",
+    }
+    for heading in ("seed", *columns.values()):
+        table.add_column(heading, justify="right")
+    for row in seeds:
+        cells = (number(row[name]) if name in row else "" for name in columns)
+        table.add_row(str(row["seed"]), *cells)
+    if len(seeds) > 1:
+        of_all = ([row[name] for row in seeds if name in row] for name in columns)
+        table.add_section()
+        table.add_row("mean", *(number(float(np.mean(x))) if x else "" for x in of_all))
+    return table
