@@ -32,6 +32,7 @@ from jaxrl.spectral.laplacian import lambda_of_mu
 
 TIE = 1e-9  # largest distance of equal eigenvalues
 SMALL = 1e-30  # a norm that is not divided by
+DEFECTIVE = 1e7  # condition of eigenvectors that rounding has kept from being dependent
 FLOOR = 1e-4  # least cosine between the two spans, relative to the largest, that is divided by
 
 
@@ -81,7 +82,7 @@ def eigenpairs(P: np.ndarray, weight: np.ndarray, discount: float) -> Eigenpairs
     values, right = lapack.eig(P)
     first = order(values, discount)
     values, right = values[first], right[:, first]
-    if np.linalg.cond(right) > 1 / np.sqrt(np.finfo(float).eps):
+    if np.linalg.cond(right) > DEFECTIVE:
         raise ValueError(
             "the transition matrix has no basis of eigenvectors (it is defective); expected one: "
             "change a probability of a door, a portal or the wind a little"
@@ -159,7 +160,7 @@ def ritz(features: jax.Array, chain: jax.Array, weight: jax.Array, discount) -> 
     first = jnp.lexsort((-jnp.imag(values), place))
     values, mixing = values[first], mixing[:, first]
     length = jnp.sqrt(weight @ jnp.abs(matmul(u, matmul(whiten, mixing))) ** 2)
-    mixing = mixing / jnp.maximum(length, SMALL)
+    mixing = mixing / jnp.maximum(length, SMALL)[None, :]
     found = Ritz(
         values, matmul(whiten, mixing), matmul(whiten_left, linalg.inverse(mixing).conj().T)
     )

@@ -81,7 +81,9 @@ COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
 PRESETS = {
     "allo": Config(),
-    "directed": Config(agent=allo.Config(directed=True, spare_features=21)),
+    "directed": Config(
+        env=Maze(maze="OneWayRooms-4"), agent=allo.Config(directed=True, spare_features=21)
+    ),
     "sampled": Config(agent=SAMPLED, run=Budget(total_steps=20_000, chunk_steps=200)),
     "paper": Config(network=COORDINATES, agent=PAPER, run=LONG),
     "ggdo": Config(

@@ -308,7 +308,7 @@ FILES = {
         ("--network.hidden 0", "--network.hidden[0] is 0, expected a number at least 1"),
         ("--network.observation=sound", "sound"),
         ("--permute-every=75", "--permute-every is 75; expected a multiple of --agent"),
-        ("fast", "there is no preset fast: choose one of allo, sampled, paper, ggdo, short"),
+        ("fast", "there is no preset fast: choose one of allo, directed, sampled, paper, ggdo"),
         ("--resume=/nowhere", "/nowhere is not a run directory"),
     ],
     ids=lambda value: value if value.startswith(("-", "fast")) else "",

@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 from rich.table import Table
+from scipy import stats
 
 from envs.grid.env import Grid
 from envs.grid.layouts import parse
+from jaxrl.spectral import hitting_times
+from tests.train.allo.test_directed import MAZE as RING
 from tests.train.host import crashes
+from train.allo import directed, directed_scores
 from train.allo import program as allo
 from train.allo.config import PRESETS
 from train.allo.config import Config as Training
@@ -63,6 +67,38 @@ def finished(trained: Path, tmp_path_factory) -> Path:
     every = "--run.checkpoint-every=2"
     assert goals(str(trained), *BUDGET, every, f"--run.directory={directory}") == 0
     return directory
+
+
+def test_a_directed_run_is_compared_with_its_walk_without_direction(tmp_path: Path):
+    """Shaped by learned hitting times, and by commute times of the same recorded walk."""
+    (tmp_path / "ring.txt").write_text(RING)
+    flags = (
+        f"directed --maze-file={tmp_path}/ring.txt --env.transitions=20000 --network.hidden 32 "
+        "--agent.num-features=4 --agent.spare-features=6 --run.num-seeds=2 --run.total-steps=200 "
+        f"--agent.schedule=budget --run.directory={tmp_path}/run"
+    )
+    program = allo.PROGRAM._replace(training=unscored, pictures=lambda *_: [])
+    assert command.main(program, flags.split()) == 0
+    budget = ("--goals=2", "--learners=2", "--steps=400", "--run.chunk-steps=20")
+    assert goals(str(tmp_path / "run"), *budget, f"--run.directory={tmp_path}/goals") == 0
+    arms = json.loads((tmp_path / "goals" / "eval.json").read_text())["seeds"][0]["arms"]
+    assert list(arms) == [*NAMES, "symmetric distance"]
+    assert arms["symmetric distance"]["gained"]
+    config = Config(learned=str(tmp_path / "run"), goals=2, learners=2)
+    experiment = training.make_experiment(config)
+    run, found = experiment.run, {arm.name: k for k, arm in enumerate(experiment.arms)}
+    times = hitting_times.exact(experiment.problem.chain.toarray())
+    for r, agent in enumerate(run.agents):
+        (one, _) = directed.learned(run.config, experiment.problem, agent)
+        learned = np.sqrt(directed_scores.times_of(one))
+        for g, goal in enumerate(experiment.goals):
+            potential = experiment.potentials[found["learned distance"], g, r]
+            expected = -learned[:, goal] / learned[:, goal].max()
+            np.testing.assert_allclose(potential, expected, atol=1e-5)
+            others = np.arange(len(times)) != goal
+            rank = lambda x, g=goal, o=others: stats.spearmanr(-x[o], times[o, g])[0]
+            symmetric = experiment.potentials[found["symmetric distance"], g, r]
+            assert rank(np.asarray(potential)) > 0.9 > rank(np.asarray(symmetric)) + 0.1
 
 
 def test_learned_eigenvectors_find_goals_sooner(finished: Path):
