@@ -16,7 +16,7 @@ them there.
 S states, m features, E eigenpairs.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +59,7 @@ def order(values: ArrayLike, discount: float) -> np.ndarray:
     Slow ones come first, as λ does; of a conjugate pair the one with positive imaginary part.
     """
     values = np.asarray(values, complex)
-    return np.lexsort((-values.imag, lambda_of_mu(values, discount).real))
+    return np.lexsort((-np.imag(values), np.real(lambda_of_mu(values, discount))))
 
 
 def eigenpairs(P: np.ndarray, weight: np.ndarray, discount: float) -> Eigenpairs:
@@ -79,7 +79,8 @@ def eigenpairs(P: np.ndarray, weight: np.ndarray, discount: float) -> Eigenpairs
             f"weight has shape {weight.shape} and the least entry {weight.min():.2g}; expected "
             f"{P.shape[:1]}, all positive: a density needs a law that reaches every state"
         )
-    values, right = lapack.eig(P)
+    solved: Any = lapack.eig(P)
+    values, right = solved
     first = order(values, discount)
     values, right = values[first], right[:, first]
     if np.linalg.cond(right) > DEFECTIVE:

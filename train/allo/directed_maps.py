@@ -70,7 +70,7 @@ def tiles(
         below = f"μ {say(value)}"
         if abs(value.imag) <= REAL:
             labels = f"{number}  |cos| {cosines[k]:.3f}", below
-            made.append(Tile(labels, true[:, k].real, learned[:, k].real))
+            made.append(Tile(labels, np.real(true[:, k]), np.real(learned[:, k])))
             continue
         parts = {"Re": np.real, "Im": np.imag, "| |": np.abs}
         below = below, f"found {say(found[k])}", f"|cos| {cosines[k]:.3f}"
@@ -179,13 +179,14 @@ def eigenvalue_plane(true: np.ndarray, found: np.ndarray, path: str | Path, titl
     axes = figure.subplots()
     pictures.dress(axes, "real part", ((1, ""),), 1)
     axes.axhline(0, color=GREY, linewidth=0.6)
-    axes.scatter(true.real, true.imag, 70, edgecolors=GREY, facecolors="none", label="true")
+    place = lambda x: (np.real(x), np.imag(x))
+    axes.scatter(*place(true), 70, edgecolors=GREY, facecolors="none", label="true")
     many = "learned, all seeds" if len(found) > 1 else "learned"
-    axes.scatter(found.real, found.imag, 16, color=VERMILLION, marker="x", label=many)
-    shown = np.concatenate([true, found.ravel()])
-    room = 0.06 * np.ptp(shown.real) or 0.1
-    axes.set_xlim(shown.real.min() - room, shown.real.max() + room)
-    size = max(1.3 * np.abs(shown.imag).max(), 1e-3)
+    axes.scatter(*place(found), 16, color=VERMILLION, marker="x", label=many)
+    real, imag = place(np.concatenate([true, found.ravel()]))
+    room = 0.06 * np.ptp(real) or 0.1
+    axes.set_xlim(real.min() - room, real.max() + room)
+    size = max(1.3 * np.abs(imag).max(), 1e-3)
     axes.set_ylim(-size, size)
     axes.set_ylabel("imaginary part")
     pictures.legend_below(figure, axes.get_legend_handles_labels()[0])

@@ -33,7 +33,7 @@ def show(run: Run, wanted: Wanted, problem: Problem, taken: Kept, per_update: in
 
 def parts(vectors: np.ndarray) -> np.ndarray:
     """Parts of complex `[..., S, n]`, float32 `[..., 2 n, S]`, real ones first."""
-    both = np.concatenate([vectors.real, vectors.imag], axis=-1)
+    both = np.concatenate([np.real(vectors), np.imag(vectors)], axis=-1)
     return both.swapaxes(-1, -2).astype(np.float32)
 
 
@@ -49,7 +49,7 @@ def _episode(
     ]
     found = [jax.device_get(directed_scores.measured(one, truth)) for one in moments]
     line = lambda name: np.array([one[name] for one in found], np.float32)
-    shown = {"steps": steps.astype(np.int32)}
+    shown: dict[str, np.ndarray] = {"steps": steps.astype(np.int32)}
     for side in SIDES:
         true = getattr(truth, side).eigenvectors[:, :count]
         drawn = [directed_maps.aligned(true, x[:, :count]) for x in learned[side]]

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from jaxrl.spectral import directed, hitting_times, laplacian, potentials, subspace
 from jaxrl.spectral.directed import Eigenpairs
+from jaxrl.spectral.sparse_laplacian import num_states
 from train.allo.scores import NEAR, columns_needed, number
 
 MOST_STATES = 2_000
@@ -64,7 +65,7 @@ def eigenpairs_of(chain: sparse.csr_array, steps: int, discount: float) -> Eigen
 
 def checked(chain: sparse.csr_array) -> np.ndarray:
     """P `[S, S]` as a dense array."""
-    count = np.shape(chain)[0]
+    count = num_states(chain)
     if count > MOST_STATES:
         raise ValueError(
             f"agent.directed in a maze of {count:,} states; expected at most {MOST_STATES:,}, as "
@@ -104,7 +105,7 @@ def _orthonormal(vectors: np.ndarray, weight: np.ndarray, group: np.ndarray) -> 
 
 def similarities(found: Found, truth: Truth) -> dict[str, jax.Array]:
     """Scores of both sides, and their means; jittable."""
-    d, scores = len(truth.values), {}
+    d, scores = len(truth.values), dict[str, jax.Array]()
     for name in SIDES:
         learned, true = getattr(found, name)[:, :d], getattr(truth, name)
         ties = truth.weight, truth.group, truth.column_group
@@ -112,11 +113,12 @@ def similarities(found: Found, truth: Truth) -> dict[str, jax.Array]:
         scores[name] = subspace.similarity(learned, true.tied, *ties)
         scores[f"near_{name}"] = subspace.similarity(learned, true.near, *near)
         scores[f"cosines_{name}"] = subspace.cosines(learned, true.eigenvectors, truth.weight)
-    of_both = lambda form: sum(scores[form.format(name)] for name in SIDES) / 2
+    right, left = SIDES
+    of_both = lambda prefix: (scores[prefix + right] + scores[prefix + left]) / 2
     return scores | {
-        "similarity": of_both("{}"),
-        "near_similarity": of_both("near_{}"),
-        "cosines": of_both("cosines_{}"),
+        "similarity": of_both(""),
+        "near_similarity": of_both("near_"),
+        "cosines": of_both("cosines_"),
     }
 
 
@@ -141,7 +143,7 @@ def seed_scores(
     learned = jax.device_get(measured(found, truth))
     d = len(truth.values)
     values, true = np.asarray(found.values)[:d], np.asarray(truth.values)
-    of = lambda mu: laplacian.lambda_of_mu(mu, discount)
+    of = lambda mu: jnp.asarray(laplacian.lambda_of_mu(mu, discount))
     row: dict[str, Any] = {
         name: float(x) for name, x in learned.items() if not name.startswith("cosines")
     }
@@ -180,8 +182,8 @@ def _ceilings(
     except ValueError:
         return {}
     d = len(truth.values)
-    arrays = (jnp.asarray(x[..., :d], jnp.complex64) for x in best[:3])
-    ceiling = jax.device_get(measured(Found(*arrays, found.weight), truth))
+    values, right, left = (jnp.asarray(x[..., :d], jnp.complex64) for x in best[:3])
+    ceiling = jax.device_get(measured(Found(values, right, left, found.weight), truth))
     names = (*SIDES, "similarity", "near_similarity")
     row = {f"ceiling_{name}": float(ceiling[name]) for name in names}
     row |= ranks("ceiling_", times, true_times)

@@ -18,7 +18,6 @@ from jaxrl.checks import Count, Range
 from jaxrl.spectral import laplacian, sparse_laplacian
 from jaxrl.spectral.laplacian import Eigensystem
 from train.allo import directed_scores, scores
-from train.allo.scores import Truth
 from train.host import memory
 from train.host.progress import busy
 
@@ -57,7 +56,7 @@ class Problem(NamedTuple):
     params: Any
     inputs: np.ndarray  # [S, ...] of the network
     chain: sparse.csr_array  # P [S, S] of the walk
-    truth: Truth | directed_scores.Truth
+    truth: Any  # scores.Truth, or directed_scores.Truth of a directed walk
     published: np.ndarray | None  # [d] λ as papers print it, where the walk is symmetric
 
 
@@ -92,7 +91,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
 
 def make_truth(
     chain: sparse.csr_array, steps: int, agent: allo.Config
-) -> tuple[Truth | directed_scores.Truth, np.ndarray | None]:
+) -> tuple[Any, np.ndarray | None]:
     """What an agent learns in walks of `steps`, and published eigenvalues if any."""
     d = agent.num_features
     if agent.directed:

@@ -18,7 +18,6 @@ from train.allo import directed, scores
 from train.allo import problem as problems
 from train.allo.config import Config, check, learning_config, make_network
 from train.allo.problem import Problem
-from train.allo.scores import Truth
 from train.host import scores as host_scores
 from train.host import settings
 
@@ -29,7 +28,7 @@ class State(NamedTuple):
     """A run of ALLO: one random walk before the first update, then only gradient steps."""
 
     agent: AgentState
-    truth: Truth  # what the learned eigenvectors are compared with
+    truth: Any  # what the learned eigenvectors are compared with
     key: jax.Array
     updates: jax.Array  # int32
 

@@ -101,14 +101,15 @@ def test_two_sided_encoders_are_two_that_turn_alike():
     network = TwoSided(MLP((8,)), MLP((8,)), 3)
     x = jnp.asarray(np.random.default_rng(0).normal(size=(5, 2)), jnp.float32)
     params: Any = network.init(jax.random.key(0), x[0])
-    out = network.apply(params, x)
+    out: Any = network.apply(params, x)
     assert out.shape == (5, 2, 3)
     inner = params["params"]
     for side, name in enumerate(("first", "second")):
         alone = {"params": {"torso": inner[name], "head": inner["head"][name]}}
-        expected = Encoder(MLP((8,)), 3).apply(alone, x)
+        expected: Any = Encoder(MLP((8,)), 3).apply(alone, x)
         np.testing.assert_allclose(out[:, side], expected, atol=1e-6)
     rotation = jnp.asarray(np.random.default_rng(1).normal(size=(3, 3)), jnp.float32)
     state = optax.adam(1e-3).init(params)
     turned, _ = encoder_module.rotated(params, state, rotation)
-    np.testing.assert_allclose(network.apply(turned, x), out @ rotation, atol=1e-5)
+    again: Any = network.apply(turned, x)
+    np.testing.assert_allclose(again, out @ rotation, atol=1e-5)

@@ -1,5 +1,7 @@
 """Hitting times against linear systems, closed forms, simulation and SciPy's rank correlation."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,8 +55,8 @@ def test_times_from_the_first_eigenpairs_are_those_of_a_walk_that_forgets_the_re
     """The same Z from the spectral projector in float64; and more pairs come nearer."""
     P, w, count = chain(), law(), 5
     found = directed.eigenpairs(P, w, GAMMA)
-    projector = (found.right[:, :count] @ (found.left[:, :count].conj() * w[:, None]).T).real
-    stationary = w * found.left[:, 0].real * found.right[0, 0].real
+    projector = np.real(found.right[:, :count] @ (found.left[:, :count].conj() * w[:, None]).T)
+    stationary = w * np.real(found.left[:, 0]) * np.real(found.right[0, 0])
     kept = projector @ P @ projector
     Z = np.linalg.inv(np.eye(12) - kept + stationary[None, :])
     expected = (np.diag(Z)[None, :] - Z) / stationary[None, :]
@@ -71,8 +73,8 @@ def test_rank_correlations_are_those_of_scipy():
     goals, sources = hitting_times.rank_correlations(found, true)
     for k in range(9):
         others = np.arange(9) != k
-        by_goal = stats.spearmanr(found[others, k], true[others, k])[0]
-        by_source = stats.spearmanr(found[k, others], true[k, others])[0]
+        by_goal: Any = stats.spearmanr(found[others, k], true[others, k])[0]
+        by_source: Any = stats.spearmanr(found[k, others], true[k, others])[0]
         np.testing.assert_allclose([goals[k], sources[k]], [by_goal, by_source])
     np.testing.assert_allclose(hitting_times.rank_correlations(true, true), 1)
 
