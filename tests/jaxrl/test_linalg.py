@@ -27,6 +27,10 @@ def test_many_factorisations_are_those_of_each_one():
     np.testing.assert_allclose(
         found, np.linalg.svd(MATRICES[:, :, :4], compute_uv=False), atol=1e-5
     )
+    u, s, vt = jax.vmap(linalg.svd)(MATRICES)
+    np.testing.assert_allclose(np.einsum("bij,bj,bjk->bik", u, s, vt), MATRICES, atol=1e-5)
+    values, vectors = jax.vmap(linalg.eig)(MATRICES)
+    np.testing.assert_allclose(MATRICES @ vectors, vectors * values[:, None], atol=1e-5)
     product = jax.vmap(linalg.inverse)(MATRICES) @ MATRICES
     np.testing.assert_allclose(product, np.broadcast_to(np.eye(5), (3, 5, 5)), atol=1e-4)
 
@@ -157,10 +161,12 @@ def test_weights_start_orthogonal(key):
     [
         (linalg.eigh, MATRICES),
         (linalg.singular_values, MATRICES),
+        (linalg.svd, MATRICES),
+        (linalg.eig, MATRICES),
         (linalg.inverse, MATRICES),
         (lambda key: MLP((8, 8)).init(key, jnp.zeros(3)), jax.random.split(jax.random.key(0), 3)),
     ],
-    ids=["eigh", "singular_values", "inverse", "network"],
+    ids=["eigh", "singular_values", "svd", "eig", "inverse", "network"],
 )
 def test_lapack_sees_one_matrix_at_a_time(function, argument):
     """Of every LAPACK call under `vmap`, no operand has a third axis: two such calls could hang."""
