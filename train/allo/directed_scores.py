@@ -219,8 +219,6 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
     columns = {
         "similarity": "score",
         "ceiling_similarity": "ceiling",
-        "right": "right",
-        "left": "left",
         "near_similarity": "near ties",
         "eigenvalues_within": f"μ of {d}",
         "rank_goals": "goals",

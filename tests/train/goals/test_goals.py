@@ -73,8 +73,8 @@ def test_a_directed_run_is_compared_with_its_walk_without_direction(tmp_path: Pa
     """Shaped by learned hitting times, and by commute times of the same recorded walk."""
     (tmp_path / "ring.txt").write_text(RING)
     flags = (
-        f"directed --maze-file={tmp_path}/ring.txt --env.transitions=20000 --network.hidden 32 "
-        "--agent.num-features=4 --agent.spare-features=6 --run.num-seeds=2 --run.total-steps=200 "
+        f"directed --maze-file={tmp_path}/ring.txt --env.transitions=20000 --network.hidden 48 48 "
+        "--agent.num-features=5 --agent.spare-features=7 --run.num-seeds=2 --run.total-steps=400 "
         f"--agent.schedule=budget --run.directory={tmp_path}/run"
     )
     program = allo.PROGRAM._replace(training=unscored, pictures=lambda *_: [])
