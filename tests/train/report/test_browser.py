@@ -18,10 +18,10 @@ from tests.train.browser import (
     show,
     until,
 )
-from train.host import episodes
+from train.host import episodes, metrics_file
 from train.report import __main__ as report
 from train.report import inline
-from train.snake.training import make_player
+from train.snake.training import ENDINGS, make_player
 
 FEW = report.Options(episodes=3, steps=60, games=0)
 RUNS = {
@@ -60,6 +60,33 @@ def test_pages_show_without_complaints_and_fit(driver, pages, name, size):
     driver.execute_script("player.go(1)")
     assert complaints(driver) == []
     assert not overflows(driver)
+
+
+def test_how_training_games_ended_is_stacked(driver, tmp_path):
+    """The first way to end is half of the height at its most, and lies at the bottom."""
+    run = untrained.snake()._replace(directory=tmp_path)
+    ways = {name: 0.0 for name in ENDINGS if name} | {"score": 3.0}
+    shares = ({"won": 0.25, "starved": 0.5}, {"won": 0.5, "starved": 0.25}, {"won": None})
+    rows = [
+        {"seed": 0, "updates": t, "steps": 10 * t, "agent": {}, "finished": ways | found}
+        for t, found in enumerate(shares, 1)
+    ]
+    with metrics_file.opened(tmp_path) as record:
+        record.append(rows)
+    page = tmp_path / "page.html"
+    page.write_text(report.made({"one": run}, report.Options(episodes=0, games=0)))
+    show(driver, page.as_uri())
+    boxes = driver.execute_script(
+        "return [...document.querySelectorAll('svg[aria-label*=ended] path')].map((p) => "
+        "[p.textContent, p.getBBox().y, p.getBBox().y + p.getBBox().height])"
+    )
+    assert [name for name, *_ in boxes] == list(ENDINGS.values())
+    tall = boxes[0][2] - boxes[-1][1]
+    heights = {name: (low - high) / tall for name, high, low in boxes}
+    assert heights[ENDINGS["won"]] == pytest.approx(0.5, abs=0.01)
+    assert heights[ENDINGS["starved"]] == pytest.approx(0.5, abs=0.01)  # from a quarter to three
+    assert heights[ENDINGS[""]] == pytest.approx(0.25, abs=0.01)
+    assert complaints(driver) == []
 
 
 def test_the_player_plays_steps_and_scrubs(driver, pages):

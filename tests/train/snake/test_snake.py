@@ -16,6 +16,7 @@ from train.host import command, compiled
 from train.host.metrics_file import read_metrics
 from train.host.records import CHECKPOINTS
 from train.snake.program import PROGRAM
+from train.snake.training import ENDINGS
 
 SMALL = {
     "ppo": ["--env.rows=5", "--env.cols=6", "--loop.num_envs=8", "--loop.num_steps=16"],
@@ -58,8 +59,15 @@ def test_a_run_leaves_record_score_curve_and_film(finished):
     scores = json.loads((directory / "eval.json").read_text())["seeds"][0]
     assert scores["games"] == 4
     assert 0 <= scores["score"]["mean"] <= MOST_FOOD[preset]
-    with Image.open(directory / "learning_curve.png") as curve:
-        assert curve.width > 500
+    for row in rows:
+        ways = [row["finished"][name] for name in ENDINGS if name]
+        if None not in ways:
+            assert (
+                0 <= sum(ways) <= 1 + 1e-6
+            )  # each game ends in one of these ways, or by the clock
+    for name in ("learning_curve", "endings", "scores"):
+        with Image.open(directory / f"{name}.png") as picture:
+            assert picture.width > 500
     with Image.open(directory / "best_game.gif") as film:
         assert film.n_frames > 1  # pyright: ignore
 

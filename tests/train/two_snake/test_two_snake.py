@@ -31,7 +31,7 @@ from train.two_snake.config import PRESETS, Duel
 from train.two_snake.curriculum import Curriculum, Stage, Weights, advance, params_at, start
 from train.two_snake.program import PROGRAM
 from train.two_snake.tournament import PLAYERS, Sides
-from train.two_snake.training import make_training
+from train.two_snake.training import ENDINGS, make_training
 
 SMALL = (
     "--env.rows=5 --env.cols=9 --env.max-steps-in-episode=12 --network.hidden 8 "
@@ -87,9 +87,11 @@ def test_a_run_goes_through_its_stages_and_leaves_score_and_pictures(finished: P
     # each update but the frozen ones, and each new stage, add one to the untrained member
     assert [row["agent"]["snapshots"] for row in rows] == [2, 3, 5, 6, 7, 7]
     for row in rows:
-        if row["episodes"]:
+        if row["finished"]["won"] is not None:
             met = [x for name, x in row["finished"].items() if name.startswith("met_")]
             assert sum(met) == pytest.approx(1)
+            ways = [row["finished"][name] for name in ENDINGS if name]
+            assert sum(ways) <= 1 + 1e-6
     seed = json.loads((finished / "eval.json").read_text())["seeds"][0]
     assert seed["games"] == 8  # an even number
     assert set(seed["tournament"]) == {"static", "random", "greedy", "defensive", "itself"}
