@@ -11,6 +11,7 @@ from gymnax.environments import spaces
 from envs.base import Environment, check_name
 from envs.snake import bitboard, grown, rewards, rules
 from envs.snake.bitboard import Board
+from envs.snake.cycles import cycle
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.rewards import MODERN_REWARDS, Rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules, State
@@ -125,7 +126,7 @@ class Snake(Environment):
         if self.grown_starts:
             state = grown.start(self.board, chance[-grown.NUM_WORDS :], params.grown_share, state)
         if self.entrapment != "off":
-            state = replace(state, reached=open_regions(self.board, self.rules, state).reached)
+            state = replace(state, reached=self._find_first(self.board, self.rules, state).reached)
         # the food does not use the low bits of its word
         return replace(state, mirrored=chance[0] & 1 != 0) if self.mirror else state
 
@@ -207,7 +208,16 @@ class Snake(Environment):
         return self._regions(flood_regions, state)
 
     def initial_features(self, state: State, params: Params) -> Regions | tuple[()]:
-        return self._regions(open_regions, state)
+        return self._regions(self._find_first, state)
+
+    @property
+    def _find_first(self):
+        """What finds the regions of a new game: a long snake may divide the board.
+
+        Not where it lies on a closed tour, the rest of which is a path.
+        """
+        divides = self.grown_starts and not cycle(self.board).is_closed
+        return flood_regions if divides else open_regions
 
     def _regions(self, find, state: State) -> Regions | tuple[()]:
         if not OBSERVATIONS[self.observation].needs_regions and self.entrapment != "seen":

@@ -38,6 +38,25 @@ def test_every_snake_is_a_body_on_the_board(rows, cols):
         jax.tree.map(np.testing.assert_array_equal, rebuilt, state)
 
 
+@pytest.mark.parametrize(("rows", "cols"), [(5, 5), (5, 4)])
+def test_the_first_observation_is_that_of_the_position(rows, cols):
+    """A snake on a path through an odd board may divide it; found by a flood fill of each."""
+    env = Snake(rows, cols, "tail", "modern", grown_starts=True, entrapment="seen")
+    params = env.default_params.replace(grown_share=1.0)  # pyright: ignore
+
+    @jax.jit
+    def first(keys):
+        obs, state = jax.vmap(env.reset, in_axes=(0, None))(keys, params)
+        alone = state.replace(reached=None)
+        return obs, jax.vmap(env.get_obs, in_axes=(0, None))(alone, params)
+
+    begun, looked_at = first(jax.random.split(jax.random.key(3), COUNT))
+    np.testing.assert_array_equal(begun, looked_at)
+    reach = np.asarray(begun)[:, 3:6]
+    is_divided = ((reach > 0) & (reach < 1)).any(axis=1)
+    assert is_divided.any() == (cols == 5)
+
+
 def test_all_lengths_places_and_directions_occur():
     states = starts(4, 5, 1.0)
     counts = np.bincount(states.length, minlength=21)[3:20]
