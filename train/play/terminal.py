@@ -85,8 +85,8 @@ def screen(game: Game, said: str, paused: bool, by_hand: bool) -> str:
     lines = blocks(game.live.picture(game.now.state), columns, rows - LINES)
     told = [f"step {game.moment:,}", f"return {game.total:.4g}"]
     told += ["paused"] * paused + [game.live.hand] * by_hand + [game.ending] * bool(game.ending)
-    steering = f" · arrows {game.live.hand} · h give back" if game.live.steer else ""
-    text = [" · ".join(told), said or f"{HELP}{steering}"]
+    steering = [f"arrows {game.live.hand} · h give back"] if game.live.steer else []
+    text = [" · ".join(told), said or HELP, *steering]  # each fits into 80 columns
     return HOME + "\n".join([*lines, *(f"{x[:columns]}\x1b[K" for x in text)])
 
 

@@ -60,6 +60,9 @@ def test_every_program_is_drawn_and_goes_on(name):
     assert game.moment == 2
     assert "step 2" in shown[-2]
     assert painted(shown[-2].splitlines()).std() > 1
+    text = [line for line in shown[-2].splitlines() if "▀" not in line]
+    assert any("q quit" in line for line in text)
+    assert any("h give back" in line for line in text) == (game.live.steer is not None)
     assert shown[0].startswith(terminal.HIDE)
     assert terminal.SHOW in shown[-1]
 
