@@ -21,6 +21,7 @@ LAYERS = {
     "jaxrl.replay": 1,
     "jaxrl.distributions": 1,
     "jaxrl.action_values": 1,
+    "jaxrl.exploration": 2,
     "jaxrl.minibatches": 1,
     "jaxrl.schedules": 1,
     "jaxrl.statistics": 1,

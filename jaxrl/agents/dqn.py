@@ -14,7 +14,16 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, checks, n_step_replay, prioritised, q_losses, replay, schedules
+from jaxrl import (
+    action_values,
+    checks,
+    exploration,
+    n_step_replay,
+    prioritised,
+    q_losses,
+    replay,
+    schedules,
+)
 from jaxrl import blocks as in_blocks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share, Span
 from jaxrl.n_step_replay import Batch
@@ -55,14 +64,17 @@ class Config:
     the squared error everywhere. Distributions of returns use the cross-entropy instead."""
     huber_delta: Positive = 1.0
     """huber: error beyond which the loss grows linearly, in units of return."""
-    max_grad_norm: Positive = 10.0
-    """Global norm to which gradients are clipped."""
+    max_grad_norm: Positive | None = 10.0
+    """Global norm to which gradients are clipped; None: never, which is faster."""
     epsilon_start: Share = 1.0
     """Share of random actions at the start; 0 where a noisy network explores."""
     epsilon_end: Share = 0.01
     """Share of random actions from `epsilon_transitions` on; 0 where a noisy network explores."""
     epsilon_transitions: CountOrZero = 50_000
     """Transitions over which the share of random actions falls linearly."""
+    repeat_exponent: Annotated[float, Range(above=1.0)] | None = None
+    """μ of εz-greedy (Dabney et al. 2021): a random action is repeated for n steps, P(n >= k) =
+    k^(1 - μ); 2 as in the paper. None: one step."""
     categorical: bool = struct.field(pytree_node=False, default=False)
     """Whether the network predicts a distribution of returns, on as many atoms as it outputs."""
     value_low: float = -10.0
@@ -135,6 +147,7 @@ def make(
     check_config(config)
     in_blocks.check_draws(num_envs, config.batch_size, blocks)
     capacity = max(replay.rows_for(config.capacity, num_envs), config.n_step)
+    repeats = None if greedy else config.repeat_exponent
 
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
@@ -158,7 +171,7 @@ def make(
         q = q_losses.values(output, config.value_range)  # [A]
         if greedy:
             return jnp.argmax(q).astype(jnp.int32), memory, ()
-        return action_values.epsilon_greedy(key, q, state.epsilon), memory, ()
+        return *exploration.epsilon_greedy(key, q, state.epsilon, repeats, memory), ()
 
     def explain(state: State, memory: tuple, obs: PyTree):
         del memory
@@ -166,7 +179,7 @@ def make(
         return {"q": q, "value": action_values.max_value(q)}
 
     update = partial(remember_and_learn, network, config, blocks)
-    return Agent(init, lambda: (), act, update, explain)
+    return Agent(init, partial(exploration.memory_of_repeats, repeats), act, update, explain)
 
 
 def remember_and_learn(
@@ -295,10 +308,9 @@ def count(transitions: jax.Array, new: int) -> jax.Array:
 
 def make_optimizer(config: Config) -> optax.GradientTransformation:
     """Adam, before its step size, on gradients whose global norm is at most `max_grad_norm`."""
-    return optax.chain(
-        optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
-        optax.scale_by_adam(),
-    )
+    limit = config.max_grad_norm
+    clip = optax.identity() if limit is None else optax.clip_by_global_norm(limit)  # pyright: ignore[reportArgumentType]
+    return optax.chain(clip, optax.scale_by_adam())
 
 
 def check_config(config: Config) -> None:
@@ -306,3 +318,21 @@ def check_config(config: Config) -> None:
     checks.config(config)
     if isinstance(config.value_low, int | float):
         checks.number("value_high", config.value_high, above=config.value_low)
+
+
+def idle(config: Config) -> dict[str, str]:
+    """Fields that have no effect with the others, and why."""
+    found = {}
+    if config.categorical:
+        reason = "a distribution of returns is learned by its cross-entropy"
+        found |= dict.fromkeys(("loss", "huber_delta"), reason)
+    else:
+        found |= dict.fromkeys(("value_low", "value_high"), "it needs agent.categorical")
+        if config.loss != "huber":
+            found["huber_delta"] = "it needs agent.loss huber"
+    if not config.prioritised:
+        names = ("priority_exponent", "importance_start", "importance_transitions")
+        found |= dict.fromkeys(names, "it needs agent.prioritised")
+    if config.epsilon_start == config.epsilon_end == 0.0:
+        found["repeat_exponent"] = "it needs random actions, agent.epsilon-start"
+    return found

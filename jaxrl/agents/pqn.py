@@ -5,6 +5,7 @@ minibatches. There is no replay and no target network; layer norm in the network
 `MLP(layer_norm=True)`, keeps the values from diverging.
 """
 
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import chex
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, checks, minibatches, q_losses, returns, schedules
+from jaxrl import action_values, checks, exploration, minibatches, q_losses, returns, schedules
 from jaxrl import blocks as in_blocks
 from jaxrl.checks import Count, Positive, Range, Share, Span
 from jaxrl.types import Agent, Metrics, PyTree, Transition
@@ -41,6 +42,9 @@ class Config:
     """Share of random actions from `epsilon_updates` on."""
     epsilon_updates: Annotated[float, Range(least=0.0, finite=False)] = 500.0
     """Updates over which the share of random actions falls linearly."""
+    repeat_exponent: Annotated[float, Range(above=1.0)] | None = None
+    """μ of εz-greedy (Dabney et al. 2021): a random action is repeated for n steps, P(n >= k) =
+    k^(1 - μ); 2 as in the paper. None: one step."""
     epochs: Count = struct.field(pytree_node=False, default=2)
     """Passes over each rollout."""
     minibatches: Count = struct.field(pytree_node=False, default=8)
@@ -78,6 +82,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     traced, if `minibatches` does not divide the transitions of a block's rollout.
     """
     check_config(config)
+    repeats = None if greedy else config.repeat_exponent
     optimizer = optax.chain(
         optax.clip_by_global_norm(config.max_grad_norm),  # pyright: ignore[reportArgumentType]
         optax.scale_by_radam(),
@@ -89,10 +94,10 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         q_losses.check_output(output.shape, False, obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
-    def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
+    def act(state: State, memory: Any, obs: PyTree, key: jax.Array):
         q = network.apply(state.params, obs)  # [A]
         epsilon = 0.0 if greedy else epsilon_at(state.updates, config)
-        action = action_values.epsilon_greedy(key, q, epsilon)
+        action, memory = exploration.epsilon_greedy(key, q, epsilon, repeats, memory)
         return action, memory, Extras(action_values.max_value(q))
 
     def explain(state: State, memory: tuple, obs: PyTree):
@@ -121,7 +126,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         }
         return State(params, opt_state, state.updates + 1), metrics
 
-    return Agent(init, lambda: (), act, update, explain)
+    return Agent(init, partial(exploration.memory_of_repeats, repeats), act, update, explain)
 
 
 def check_config(config: Config) -> None:

@@ -16,7 +16,7 @@ import optax
 from flax import struct
 
 from jaxrl import blocks as in_blocks
-from jaxrl import checks, n_step_replay, replay
+from jaxrl import checks, exploration, n_step_replay, replay
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
 from jaxrl.distributions import Squashed
 from jaxrl.n_step_replay import Batch
@@ -54,6 +54,9 @@ class Config:
     target_entropy: float | None = None
     """Entropy that α aims for, in nats, of actions scaled to [-1, 1]; None: minus their number of
     coordinates. Uniform actions have the most, log 2 for each coordinate."""
+    noise_correlation: Annotated[float, Range(least=0.0, below=1.0)] | None = None
+    """ρ between the noise of neighbouring steps while exploring, which takes an agent farther: 0.95
+    lasts for about 20 steps. Single actions keep their distribution. None: independent."""
     max_grad_norm: Annotated[float, Range(above=0.0, finite=False)] = float("inf")
     """Global norm to which the gradients of the actor, of the critics and of log α are clipped,
     each by itself; inf: never."""
@@ -108,7 +111,8 @@ def make(
 
     Args:
       actor: `init(key, obs) -> params` and `apply(params, obs [..., D])`, which returns a Squashed
-        policy over actions `[..., A]`, as `networks.continuous.GaussianActor` does.
+        policy over actions `[..., A]`, as `networks.continuous.GaussianActor` does; its
+        `action_size` is read where noise is correlated.
       critic: `init(key, obs, action)` and `apply(params, obs, action [..., A])`, which returns K
         estimates of Q `[..., K]`, as `networks.continuous.QFunctions` does.
       config: its number leaves may be traced, so that `vmap` over them is a sweep.
@@ -139,14 +143,11 @@ def make(
         learner = Learner(params, targets, opt_state, jnp.zeros((), jnp.int32))
         return State(learner, replay.init(example, capacity, num_envs))
 
-    def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
+    def act(state: State, memory: Any, obs: PyTree, key: jax.Array):
         policy = actor.apply(state.learner.params.actor, obs)
         raw = policy.raw.mean
         if not greedy:
-            warmup_key, policy_key = jax.random.split(key)
-            # Half a logistic sample is squashed into a uniform one.
-            uniform = 0.5 * jax.random.logistic(warmup_key, raw.shape)
-            sampled = policy.raw.sample(policy_key)
+            sampled, uniform, memory = explore(policy, config, memory, key)
             raw = jnp.where(is_warm(state.replay, config), sampled, uniform)
         return policy.squash(raw), memory, in_unit_box(policy).squash(raw)
 
@@ -161,7 +162,26 @@ def make(
     def update(state: State, rollout: Transition, key: jax.Array):
         return remember_and_learn(networks, config, blocks, state, rollout, key)
 
-    return Agent(init, lambda: (), act, update, explain)
+    def memory() -> Any:
+        if greedy or config.noise_correlation is None:
+            return ()
+        return exploration.memory_of_noise(actor.action_size)
+
+    return Agent(init, memory, act, update, explain)
+
+
+def explore(
+    policy: Squashed, config: Config, memory: Any, key: jax.Array
+) -> tuple[jax.Array, jax.Array, Any]:
+    """Raw samples `[A]` of the policy and of uniform actions, and the memory. Consumes `key`."""
+    if config.noise_correlation is None:
+        uniform_key, policy_key = jax.random.split(key)
+        # Half a logistic sample is squashed into a uniform one.
+        uniform = 0.5 * jax.random.logistic(uniform_key, policy.raw.mean.shape)
+        return policy.raw.sample(policy_key), uniform, memory
+    memory = exploration.correlated_noise(key, config.noise_correlation, memory)
+    below, above = (jax.scipy.special.log_ndtr(x) for x in (memory.value, -memory.value))
+    return policy.raw.mean + policy.raw.scale * memory.value, 0.5 * (below - above), memory
 
 
 def is_warm(ring: replay.Replay, config: Config) -> jax.Array:

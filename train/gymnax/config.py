@@ -146,7 +146,7 @@ def idle(config: AnyConfig) -> dict[str, str]:
         found["agent.component_weights"] = "these rewards have no components"
         found |= idle_in_normalisation(config.normalise)
     if isinstance(config, DQN):
-        found |= idle_in_dqn(config.agent)
+        found |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
     if isinstance(config, SAC) and not config.agent.learn_temperature:
         names = ("temperature_learning_rate", "target_entropy")
         found |= {f"agent.{name}": "it needs agent.learn-temperature" for name in names}
@@ -162,18 +162,6 @@ def idle_in_normalisation(normalise: normalisation.Config) -> dict[str, str]:
         found["normalise.reward_clip"] = "it needs normalise.rewards"
     if not (normalise.observations or normalise.rewards):
         found["normalise.epsilon"] = "it needs normalise.observations or normalise.rewards"
-    return found
-
-
-def idle_in_dqn(agent: dqn.Config) -> dict[str, str]:
-    """The same for the fields of a DQN."""
-    names = ("value_low", "value_high")
-    found = {f"agent.{name}": "it needs a distribution of returns" for name in names}
-    if agent.loss != "huber":
-        found["agent.huber_delta"] = "it needs agent.loss huber"
-    if not agent.prioritised:
-        names = ("priority_exponent", "importance_start", "importance_transitions")
-        found |= {f"agent.{name}": "it needs agent.prioritised" for name in names}
     return found
 
 

@@ -166,24 +166,7 @@ def idle(config: AnyConfig) -> dict[str, str]:
         found["network.dueling"] = "it needs a preset of dqn or pqn"
         found["agent.component_weights"] = "the reward of Snake has no components"
     if isinstance(config, DQN):
-        found |= idle_in_dqn(config.agent)
-    return found
-
-
-def idle_in_dqn(agent: dqn.Config) -> dict[str, str]:
-    """The same for the fields of the agent."""
-    found = {}
-    if agent.categorical:
-        of_values = "a distribution of returns is learned by its cross-entropy"
-        found |= {"agent.loss": of_values, "agent.huber_delta": of_values}
-    else:
-        of_returns = "it needs agent.categorical"
-        found |= {"agent.value_low": of_returns, "agent.value_high": of_returns}
-        if agent.loss != "huber":
-            found["agent.huber_delta"] = "it needs agent.loss huber"
-    if not agent.prioritised:
-        names = ("priority_exponent", "importance_start", "importance_transitions")
-        found |= {f"agent.{name}": "it needs agent.prioritised" for name in names}
+        found |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
     return found
 
 

@@ -83,7 +83,7 @@ def our_dqn(updates: int) -> Train:
         target_period=DQN_TARGET_STEPS // DQN_ENVS,
         double=False,
         loss="squared",
-        max_grad_norm=1e9,  # never reached: PureJaxRL does not clip
+        max_grad_norm=None,  # PureJaxRL does not clip
         epsilon_end=DQN_EPSILON_END,
         epsilon_transitions=DQN_EPSILON_STEPS,
     )

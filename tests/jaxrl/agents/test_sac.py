@@ -270,8 +270,9 @@ def test_the_replay_holds_scaled_actions_and_true_successors():
     chex.assert_trees_all_equal(stored, rollout._replace(action=rollout.extras, extras=()))
 
 
-def test_it_keeps_the_contract():
+@pytest.mark.parametrize("correlation", [None, 0.9])
+def test_it_keeps_the_contract(correlation):
     networks = (GaussianActor(MLP((8,)), 1, -1.0, 2.0), QFunctions(MLP((8,))))
-    config = replace(WARM, capacity=100)
+    config = replace(WARM, capacity=100, noise_correlation=correlation)
     one, greedy = (sac.make(*networks, config, x, num_envs=4) for x in (False, True))
     agent_checker(one, toys.TargetAction(), (), greedy)
