@@ -79,7 +79,7 @@ class DQN(Config):
 class SAC(Config):
     """Learns continuous actions by soft actor-critic, from a replay."""
 
-    agent: sac.Config = sac.Config()
+    agent: sac.Config = sac.Config(noise_correlation=0.95)
     network: Network = Network(hidden=(64, 64), activation="relu")
     loop: LoopConfig = LoopConfig(num_envs=8, num_steps=1)
     run: settings.PlayConfig = field(default_factory=lambda: budget(50_000))
@@ -208,6 +208,7 @@ PRESETS: dict[str, AnyConfig] = {
             loss="squared",
             epsilon_end=0.05,
             epsilon_transitions=250_000,
+            repeat_exponent=2.0,
         ),
     ),
     "dqn_minatar": DQN(
@@ -237,6 +238,7 @@ PRESETS: dict[str, AnyConfig] = {
             shuffle_group=4,
             epsilon_start=1.0,
             epsilon_end=0.05,
+            repeat_exponent=2.0,
         ),
     ),
     "pqn_minatar": PQN(

@@ -69,7 +69,7 @@ def make_agent(config: AnyConfig) -> Agent:
         return learner
 
     def respond(params: PyTree, obs: jax.Array, key: jax.Array) -> jax.Array:
-        return learner.act(acting_by(config, params), (), obs, key)[0]
+        return learner.act(acting_by(config, params), learner.memory(), obs, key)[0]
 
     return self_play.make(
         learner,
@@ -95,8 +95,8 @@ def make_guest(config: AnyConfig) -> self_play.Guest:
 
     def act(obs: jax.Array, key: jax.Array) -> jax.Array:
         guest = opened()
-        state = acting_by(guest.config, guest.learned)
-        return make_learner(guest.config).act(state, (), obs, key)[0]
+        state, player = acting_by(guest.config, guest.learned), make_learner(guest.config)
+        return player.act(state, player.memory(), obs, key)[0]
 
     return act
 

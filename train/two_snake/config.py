@@ -157,15 +157,8 @@ def idle_in_agent(config: AnyConfig) -> dict[str, str]:
     if isinstance(config, PPO):
         of_ppo = {"agent.component_weights": "the reward of two snakes has no components"}
         return of_ppo | {"network.dueling": "it needs a preset of DQN"}
-    found = {"network.shared": "it needs a preset of PPO"}
-    of_returns = "it needs agent.categorical"
-    found |= {"agent.value_low": of_returns, "agent.value_high": of_returns}
-    if config.agent.loss != "huber":
-        found["agent.huber_delta"] = "it needs agent.loss huber"
-    if not config.agent.prioritised:
-        names = ("priority_exponent", "importance_start", "importance_transitions")
-        found |= {f"agent.{name}": "it needs agent.prioritised" for name in names}
-    return found
+    of_dqn = {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
+    return of_dqn | {"network.shared": "it needs a preset of PPO"}
 
 
 def total_updates(config: Config) -> int:

@@ -163,7 +163,7 @@ def make_agent(config: AnyConfig, other: AnyConfig | None = None) -> Agent:
         keys, seen = jax.random.split(key), (obs["own"], obs["other"])
         moves = zip(players, states(sides), seen, keys, strict=True)
         return (
-            jnp.stack([x.act(state, (), view, key)[0] for x, state, view, key in moves]),
+            jnp.stack([x.act(state, x.memory(), view, key)[0] for x, state, view, key in moves]),
             memory,
             (),
         )
