@@ -95,8 +95,8 @@ def loss(
     """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and its parts.
 
     `policy` and `value` are what the network now makes of `batch.obs`, `[B]`. Reads `clip`,
-    `value_clip`, `value_weight`, `entropy_weight`, `standardise` and, for K values,
-    `component_weights`.
+    `value_clip`, `value_weight`, `entropy_weight`, `target_entropy`, `entropy_gain`, `standardise`
+    and, for K values, `component_weights`.
     """
     log_ratio = policy.log_prob(batch.action) - batch.log_prob
     ratio = jnp.exp(log_ratio)
@@ -104,14 +104,31 @@ def loss(
     objective = jnp.mean(clipped_objective(ratio, advantage, config.clip))
     value_loss = jnp.mean(value_error(value, batch, config))
     entropy = jnp.mean(policy.entropy())
-    total = -objective + config.value_weight * value_loss - config.entropy_weight * entropy
-    return total, {
+    bonus, of_entropy = entropy_weight(entropy, config)
+    total = -objective + config.value_weight * value_loss - bonus * entropy
+    return total, of_entropy | {
         "policy_loss": -objective,
         "value_loss": value_loss,
         "entropy": entropy,
         "kl": jnp.mean(kl_estimate(log_ratio)),
         "clip_fraction": jnp.mean((jnp.abs(ratio - 1.0) > config.clip).astype(jnp.float32)),
     }
+
+
+def entropy_weight(
+    entropy: jax.Array, config: Any
+) -> tuple[float | jax.Array, dict[str, jax.Array]]:
+    """The weight of the entropy bonus, and the same as a metric where it adapts.
+
+    Without `target_entropy` the weight is `entropy_weight`. With one, `entropy_gain` max(0, target
+    - S) is added, S being the mean entropy of the minibatch: the less random the policy, the larger
+    the bonus. The weight is a number, so its own gradient does not count. Reads these three fields.
+    """
+    if config.target_entropy is None:
+        return config.entropy_weight, {}
+    missing = jnp.maximum(config.target_entropy - jax.lax.stop_gradient(entropy), 0.0)
+    weight = jnp.asarray(config.entropy_weight + config.entropy_gain * missing, jnp.float32)
+    return weight, {"entropy_weight": weight}
 
 
 def clipped_objective(ratio: jax.Array, advantage: jax.Array, clip: float | jax.Array) -> jax.Array:
@@ -182,8 +199,8 @@ def descend(
 def of_actions(action: PyTree) -> dict[str, jax.Array]:
     """What the numbers of continuous actions `[T, N, ...]` of a rollout are: P of them in order.
 
-    `action_mean` and `action_deviation`, `[P]` over all steps and environments; nothing for
-    discrete actions.
+    `action_mean`, `action_deviation`, `action_min` and `action_max`, `[P]` over all steps and
+    environments; nothing for discrete actions.
     """
     numbers = [x for x in jax.tree.leaves(action) if jnp.issubdtype(x.dtype, jnp.floating)]
     if not numbers:
@@ -191,4 +208,9 @@ def of_actions(action: PyTree) -> dict[str, jax.Array]:
     over = lambda statistic: jnp.concatenate(
         [jnp.ravel(statistic(x, axis=(0, 1))) for x in numbers]  # not reshaped: N may be split
     )
-    return {"action_mean": over(jnp.mean), "action_deviation": over(jnp.std)}
+    return {
+        "action_mean": over(jnp.mean),
+        "action_deviation": over(jnp.std),
+        "action_min": over(jnp.min),
+        "action_max": over(jnp.max),
+    }

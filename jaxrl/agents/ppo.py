@@ -56,6 +56,11 @@ class Config:
     """Weights of the K components of the reward, in their advantages and values; None: all 1."""
     entropy_weight: NonNegative = 0.01
     """Weight of the entropy bonus at the start."""
+    target_entropy: float | None = None
+    """Entropy of the policy, in nats, below which the weight of the bonus grows; None: it does not.
+    Continuous policies have that of the sample before the squash, which may be negative."""
+    entropy_gain: NonNegative = 2.0
+    """By how much it grows for each nat that the entropy is below `target_entropy`."""
     max_grad_norm: Positive = 0.5
     """Global norm to which gradients are clipped."""
     adam_epsilon: Positive = 1e-5
@@ -126,7 +131,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
         def learn(learning, picked):
             return gradient_step(network, optimizer, learning, picked, now)
 
-        start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics())
+        start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics(config))
         sizes = (config.epochs, config.minibatches, config.shuffle_group, blocks)
         learned, metrics = minibatches.epochs(minibatch, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
@@ -205,7 +210,8 @@ def loss(
     return policy_gradient.loss(policy, value, batch, config)
 
 
-def no_metrics() -> dict[str, jax.Array]:
+def no_metrics(config: Config) -> dict[str, jax.Array]:
     """Zeros, the metrics before the first minibatch."""
     names = ("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "grad_norm")
-    return {name: jnp.zeros(()) for name in names}
+    adapting = ("entropy_weight",) * (config.target_entropy is not None)
+    return {name: jnp.zeros(()) for name in names + adapting}

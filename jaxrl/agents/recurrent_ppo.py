@@ -47,6 +47,11 @@ class Config:
     """Weights of the K components of the reward, in their advantages and values; None: all 1."""
     entropy_weight: NonNegative = 0.01
     """Weight of the entropy bonus at the start."""
+    target_entropy: float | None = None
+    """Entropy of the policy, in nats, below which the weight of the bonus grows; None: it does not.
+    Continuous policies have that of the sample before the squash, which may be negative."""
+    entropy_gain: NonNegative = 2.0
+    """By how much it grows for each nat that the entropy is below `target_entropy`."""
     max_grad_norm: Positive = 0.5
     """Global norm to which gradients are clipped."""
     adam_epsilon: Positive = 1e-5

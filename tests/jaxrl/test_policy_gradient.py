@@ -220,4 +220,6 @@ def test_numbers_of_actions_are_summed_up_and_choices_are_not():
     rows = np.concatenate([scalar[..., None], vector], axis=-1).reshape(15, 3)
     np.testing.assert_allclose(found["action_mean"], rows.mean(0), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(found["action_deviation"], rows.std(0), rtol=1e-5)
+    np.testing.assert_allclose(found["action_min"], rows.min(0), rtol=1e-6)
+    np.testing.assert_allclose(found["action_max"], rows.max(0), rtol=1e-6)
     assert policy_gradient.of_actions(jnp.asarray(choices)) == {}

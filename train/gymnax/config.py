@@ -144,6 +144,8 @@ def idle(config: AnyConfig) -> dict[str, str]:
         found["agent.epsilon_updates"] = "explore_share sets it"
     if isinstance(config, PPO | Recurrent):
         found["agent.component_weights"] = "these rewards have no components"
+        if config.agent.target_entropy is None:
+            found["agent.entropy_gain"] = "it needs agent.target-entropy"
         found |= idle_in_normalisation(config.normalise)
     if isinstance(config, DQN):
         found |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}

@@ -81,12 +81,21 @@ def episode_means(report: Report, s: int) -> dict[str, Any]:
 
 
 def agent_means(report: Report, s: int) -> dict[str, Any]:
-    """Means over the updates that were kept."""
+    """Means over the updates that were kept; of minima, `*_min`, and maxima, `*_max`, the
+    smallest and the largest."""
     kept = report.finite[:, s]
     return {
-        name: np.mean(x[kept, s], axis=0, dtype=np.float64).tolist() if kept.any() else None
+        name: _over_updates(name, np.asarray(x[kept, s], np.float64)).tolist()
+        if kept.any()
+        else None
         for name, x in report.metrics.agent.items()
     }
+
+
+def _over_updates(name: str, values: np.ndarray) -> np.ndarray:
+    """Of a measure `[U, ...]`."""
+    extreme = {"min": np.min, "max": np.max}.get(name.rpartition("_")[2], np.mean)
+    return extreme(values, axis=0)
 
 
 def scalars(row: dict[str, Any]) -> dict[str, float | None]:

@@ -165,6 +165,8 @@ def idle(config: AnyConfig) -> dict[str, str]:
     if isinstance(config, PPO):
         found["network.dueling"] = "it needs a preset of dqn or pqn"
         found["agent.component_weights"] = "the reward of Snake has no components"
+        if config.agent.target_entropy is None:
+            found["agent.entropy_gain"] = "it needs agent.target-entropy"
     if isinstance(config, DQN):
         found |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
     return found

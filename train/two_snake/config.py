@@ -140,6 +140,8 @@ def idle(config: AnyConfig) -> dict[str, str]:
     found = idle_in_agent(config)
     if config.anneal:
         found["agent.anneal_updates"] = "anneal sets it"
+    if config.agent.target_entropy is None:
+        found["agent.entropy_gain"] = "it needs agent.target-entropy"
     if RIVAL not in config.curriculum.opponents():
         found |= {f"rivals.{f.name}": "no stage has a rival" for f in fields(config.rivals)}
     if GUEST not in config.curriculum.opponents():

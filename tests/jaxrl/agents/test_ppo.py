@@ -63,7 +63,7 @@ HARDEST = ("ActionObservationReward", "TruncatedClimb")
 def test_value_and_policy_reach_the_closed_form(env, key):
     config = ppo.Config(learning_rate=1e-2, discount=DISCOUNT, anneal_updates=150.0)
     network: Any = ActorCritic(MLP((16,)), env.num_actions)
-    state, _ = jax.jit(make_train(env, network, config, 150))(key)
+    state, _ = jax.jit(make_train(env, network, config, 150))(jax.random.clone(key))
     policy, value = network.apply(state.agent.params, env.observations())
     best = env.optimal_q(DISCOUNT)
     np.testing.assert_allclose(value, env.optimal_value(DISCOUNT), atol=0.08)
@@ -132,6 +132,37 @@ def test_loss_equals_a_calculation_in_numpy(key):
     np.testing.assert_allclose(metrics["entropy"], entropy, rtol=1e-4)
     expected = policy_loss + 0.7 * value_loss - 0.3 * entropy
     np.testing.assert_allclose(total, expected, rtol=1e-4)
+
+
+def test_the_weight_of_the_entropy_adapts_to_a_target(key):
+    """The gradient of the loss is that with the adapted number as a fixed weight."""
+    params, batch = batch_of(key, 16)
+    policy, _ = NETWORK.apply(params, batch.obs)
+    prob = np.exp(np.asarray(jax.nn.log_softmax(policy.logits), np.float64))
+    entropy = -(prob * np.log(prob)).sum(1).mean()
+    for target, gain in ((entropy + 0.4, 2.0), (entropy - 0.1, 2.0), (entropy + 0.25, 0.5)):
+        weight = 0.3 + gain * max(0.0, target - entropy)
+        config = ppo.Config(entropy_weight=0.3, target_entropy=target, entropy_gain=gain)
+        fixed = ppo.Config(entropy_weight=weight)
+        gradient = jax.grad(ppo.loss, argnums=1, has_aux=True)
+        found, metrics = gradient(NETWORK, params, batch, config)
+        np.testing.assert_allclose(metrics["entropy_weight"], weight, rtol=1e-4)
+        expected, plain = gradient(NETWORK, params, batch, fixed)
+        assert "entropy_weight" not in plain
+        chex.assert_trees_all_close(found, expected, rtol=1e-3, atol=1e-6)
+
+
+def test_a_target_keeps_a_policy_random_that_would_settle(key):
+    """Two actions, one of which pays: without a target the entropy goes to 0."""
+
+    def entropy(**options) -> float:
+        config = ppo.Config(learning_rate=0.02, minibatches=1, entropy_weight=0.0, **options)
+        network = ActorCritic(MLP((8,)), 2)
+        _, metrics = jax.jit(make_train(toy.ActionReward(), network, config, 150))(key)
+        return float(np.mean(metrics.agent["entropy"][-20:]))
+
+    assert entropy() < 0.1
+    assert entropy(target_entropy=0.5, entropy_gain=50.0) == pytest.approx(0.5, abs=0.1)
 
 
 def test_entropy_and_value_are_in_the_gradient(key):
