@@ -1,5 +1,6 @@
 """Durotaxis as an environment: a colony that moves up a stiffness gradient by growth and death."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -9,7 +10,7 @@ import jraph
 import numpy as np
 from gymnax.environments import spaces
 
-from envs.base import Environment, check_name, is_traced
+from envs.base import Environment, check_name, is_traced, select
 from envs.durotaxis import actions, marking, observation, rewards, rules, substrate
 from envs.durotaxis.features import Features
 from envs.durotaxis.reward_step import Ending, Step, ending_of, farthest, is_terminated
@@ -20,6 +21,7 @@ from envs.durotaxis.substrate import Law, Number
 Ground = Literal["linear", "exponential", "random"]
 GROUNDS: tuple[str, ...] = get_args(Ground)
 OBSERVATIONS = ("full", "local")
+RECOVERY = 1  # folded into the key of a step where a colony begins again
 GOAL_SLACK = 0.5  # px before the margin that children are clipped to, so rounding cannot matter
 LEAST_WIDTH = 20  # px; below it the goal lies within a few steps of any founder
 
@@ -39,6 +41,9 @@ class Durotaxis(Environment):
     * End: too many nodes (`crowded`), none left (`empty`), the centroid moving left for too long
       (`retreated`), or a node at the right edge (`arrived`), which is success; where several hold,
       the first of these. `info["outcome"]` says which one, and how far the colony came.
+    * Deletion: `forest` or `tree`, see `envs.durotaxis.rules`.
+    * Recovery: with `recovery_nodes` above 0 an empty colony begins again with so many nodes around
+      the old centroid, at most `Params.max_recoveries` times an episode.
     * Ground: `linear` (m = 0.05 per px, b = 1), `exponential` (likewise), `random`, drawn for
       every episode; or any `Params.law` or measured `Params.field`.
 
@@ -56,6 +61,8 @@ class Durotaxis(Environment):
         action: str = "global",
         reward_set: str = "distance",
         observation: str = "full",
+        deletion: str = "forest",
+        recovery_nodes: int = 0,
     ):
         super().__init__()
         check_name("ground", ground, GROUNDS)
@@ -63,9 +70,14 @@ class Durotaxis(Environment):
         check_name("action", action, actions.FORMS)
         check_name("reward_set", reward_set, rewards.SETS)
         check_name("observation", observation, OBSERVATIONS)
+        check_name("deletion", deletion, rules.DELETIONS)
         if not 1 <= num_founders <= capacity:
             raise ValueError(
                 f"num_founders is {num_founders}; expected 1 to {capacity}, the capacity"
+            )
+        if not 0 <= recovery_nodes <= capacity:
+            raise ValueError(
+                f"recovery_nodes is {recovery_nodes}; expected 0 to {capacity}, the capacity"
             )
         self.capacity = capacity
         self.num_founders = num_founders
@@ -74,6 +86,8 @@ class Durotaxis(Environment):
         self.action = action
         self.reward_set = reward_set
         self.observation = observation
+        self.deletion = deletion
+        self.recovery_nodes = recovery_nodes
 
     def identity(self) -> dict[str, Any]:
         """All but the default parameters; linear and exponential ground differ in numbers only."""
@@ -129,6 +143,7 @@ class Durotaxis(Environment):
             milestones=jnp.zeros(4, bool),
             marks=marking.no_marks(self.capacity) if self.reward_set == "state_machine" else (),
             earned=jnp.zeros(len(self.component_names)),
+            recoveries=zero if self.recovery_nodes else (),
         )
 
     def transition(
@@ -139,13 +154,16 @@ class Durotaxis(Environment):
         before = marking.mean(rules.alive(colony), colony.x)
         left = marking.mean(growth.survives, colony.x, growth.child_x) < before
         left_moves = jnp.where(left & (growth.num_nodes > 0), state.left_moves + 1, 0)
+        recovers = self.recovers(state, growth, params)
         ending = ending_of(
             crowded=growth.num_nodes > params.threshold_nodes,
-            empty=growth.num_nodes == 0,
+            empty=(growth.num_nodes == 0) & ~recovers,
             retreated=left_moves >= params.left_moves_limit,
             arrived=farthest(growth) >= goal(params.width),
         )
         step = self.step_of(state, growth, ending, params)
+        if self.recovery_nodes:
+            step = step._replace(recovered=recovers, recovery_price=params.recovery_price)
         components = params.weights.components(step)
         after = State(
             colony=rules.next_colony(growth, state.time + 1),
@@ -156,6 +174,8 @@ class Durotaxis(Environment):
             marks=marking.inherit(step.marks, growth) if step.marks else (),
             earned=state.earned + components,
         )
+        if self.recovery_nodes:
+            after = self.recovered(chance, state, after, recovers, params)
         info = {"outcome": self.outcome(after, growth, ending, params), "components": components}
         return after, jnp.sum(components), is_terminated(ending), info
 
@@ -177,7 +197,26 @@ class Durotaxis(Environment):
             child = rules.isotropic(
                 normals, colony, under, spawn.gamma, spawn.alpha, spawn.noise, *size
             )
-        return rules.grow(colony, decision.deleted, *child)
+        return rules.grow(colony, decision.deleted, *child, self.deletion)
+
+    def recovers(self, state: State, growth: Growth, params: Params) -> jax.Array:
+        """Whether the colony is empty after a step and may begin again, a bool scalar."""
+        if isinstance(state.recoveries, tuple):
+            return jnp.zeros((), bool)
+        return (growth.num_nodes == 0) & (state.recoveries < params.max_recoveries)
+
+    def recovered(
+        self, chance: jax.Array, before: State, after: State, recovers: jax.Array, params: Params
+    ) -> State:
+        """The state after a step, with a new colony if it `recovers`."""
+        key = jax.random.fold_in(chance, RECOVERY)
+        size = params.width, params.height
+        anew = rules.recovered(key, before.colony, self.recovery_nodes, after.time, *size)
+        return replace(
+            after,
+            colony=select(recovers, anew, after.colony),
+            recoveries=jnp.asarray(before.recoveries, jnp.int32) + recovers,
+        )
 
     def step_of(self, state: State, growth: Growth, ending: Ending, params: Params) -> Step:
         """The facts that rewards are computed from."""
@@ -211,6 +250,7 @@ class Durotaxis(Environment):
             **ending._asdict(),
             "num_nodes": growth.num_nodes,
             "progress": jnp.minimum(jnp.maximum(farthest(growth), 0) / goal(params.width), 1.0),
+            **({"recoveries": jnp.asarray(after.recoveries)} if self.recovery_nodes else {}),
             **{f"reward_{name}": value for name, value in earned.items()},
         }
 

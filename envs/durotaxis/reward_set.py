@@ -113,8 +113,10 @@ class RewardSet:
 
 
 def termination(weights: Any, facts: Facts) -> jax.Array:
-    """The price of the ending, if any."""
-    price = jnp.zeros((), jnp.float32)
-    for name, is_ending in facts.step.ending._asdict().items():
+    """The price of the ending, if any; of a recovery its share of the price `empty`."""
+    step, price = facts.step, jnp.zeros((), jnp.float32)
+    for name, is_ending in step.ending._asdict().items():
         price = jnp.where(is_ending, getattr(weights, name), price)
-    return price
+    if isinstance(step.recovered, tuple):
+        return price
+    return jnp.where(step.recovered, step.recovery_price * weights.empty, price)

@@ -1,4 +1,4 @@
-"""The reward sets `normal`, `distance` and `three_part`, which need no marks."""
+"""The reward sets `normal`, `distance`, `combined` and `three_part`, which need no marks."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -151,7 +151,7 @@ def every_step(weights: Any, facts: Facts) -> jax.Array:
     return jnp.ones((), jnp.float32)
 
 
-def bounded_termination(weights: "Distance", facts: Facts) -> jax.Array:
+def bounded_termination(weights: Any, facts: Facts) -> jax.Array:
     """The price of the ending, scaled and clipped."""
     price = weights.termination_scale * termination(weights, facts)
     return jnp.clip(price, -weights.termination_bound, weights.termination_bound)
@@ -172,6 +172,69 @@ class Distance(RewardSet):
     """Per ground width that the centroid moves to the right, from the first step on."""
     step: float = 0.0
     """Every step; a negative value is a cost of time."""
+    termination: float = 1.0
+    """Factor of the prices of endings, scaled and clipped: crowded, empty, retreated, arrived."""
+    termination_scale: float = 0.02
+    """The price of an ending is multiplied by this first."""
+    termination_bound: Annotated[float, Within(least=0.0)] = 10.0
+    """The scaled price is clipped to ± this."""
+    crowded: float = -15.0
+    """Price of an ending with too many nodes."""
+    empty: float = -100.0
+    """Price of an ending without nodes."""
+    retreated: float = -50.0
+    """Price of an ending after too many steps to the left in a row."""
+    arrived: float = 500.0
+    """Price of an ending with a node at the goal."""
+
+
+def wrong_deletions(weights: Any, facts: Facts) -> jax.Array:
+    """The sum of the prices of deletions if it is negative, else 0."""
+    return jnp.minimum(signals.delete(weights, facts), 0.0)
+
+
+@struct.dataclass
+class Combined(RewardSet):
+    """The parts that the first version could reward alone or together, and the ending.
+
+    Its modes are weights: only deletion (`distance` and `spawn` 0), only spawning (`distance`,
+    `growth` and `delete` 0), or distance and deletion, as here; without the ending `termination` 0.
+    """
+
+    TERMS: ClassVar[Mapping[str, Signal]] = {
+        "distance": relative_advance,
+        "growth": signals.growth,
+        "delete": wrong_deletions,
+        "spawn": signals.spawn,
+        "boundary": signals.boundary,
+        "termination": bounded_termination,
+        **SHAPING,
+    }
+
+    distance: float = 5.0
+    """Per ground width that the centroid moves to the right."""
+    growth: float = -3.0
+    """More nodes after than the critical number: times the ratio of the two."""
+    delete: float = 1.0
+    """Factor of the sum of the prices of deletions, delete_*, where that is negative."""
+    delete_marked: float = 2.0
+    """Per deleted node that should be deleted by the rule `marking.deletion_rule`."""
+    delete_missed: float = -2.0
+    """Per kept node that should be deleted by the rule."""
+    delete_unmarked: float = -2.0
+    """Per deleted node that should be kept by the rule."""
+    spawn: float = 0.0
+    """Factor of the prices of children, spawn_*."""
+    spawn_success: float = 2.5
+    """Per child on ground stiffer than its parent's by `delta_intensity` or more."""
+    spawn_failure: float = -1.0
+    """Per child on any other ground."""
+    boundary: float = 0.0
+    """Factor of the prices of children near a horizontal wall, boundary_*."""
+    boundary_near: float = -3.0
+    """Per child at 8 to 15 % of the height from the wall."""
+    boundary_danger: float = -8.0
+    """Per child nearer than that."""
     termination: float = 1.0
     """Factor of the prices of endings, scaled and clipped: crowded, empty, retreated, arrived."""
     termination_scale: float = 0.02

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from envs.durotaxis import hull as convex
 from envs.durotaxis.marking import below, deletion_rule, existed, gain
 from envs.durotaxis.reward_step import Facts, advance, milestones_reached, total
-from envs.durotaxis.rules import nearest_survivor
 
 LARGEST_INTENSITY = 1e6
 """Largest intensity that is paid for: steep exponential ground reaches 1e38, where the sum over a
@@ -91,9 +90,8 @@ def edge(weights: Any, facts: Facts) -> jax.Array:
         leftward = jnp.where(dx < -0.01, weights.edge_leftward, 0.0)
         return jnp.where(dx > 0.01, weights.edge_rightward, leftward)
 
-    ancestor = nearest_survivor(before.parent, facts.survives)
-    linked = facts.survives & (ancestor >= 0)
-    old = total(linked, price(before.x - before.x[jnp.maximum(ancestor, 0)]))
+    linked = facts.survives & (step.heir >= 0)
+    old = total(linked, price(before.x - before.x[jnp.maximum(step.heir, 0)]))
     return old + total(facts.survives, price(step.child_x - before.x))
 
 

@@ -56,6 +56,8 @@ class Step(NamedTuple):
     milestones: jax.Array  # bool [4], reached before this step
     ending: Ending
     marks: Marks | tuple[()] = ()  # only with the reward set `state_machine`
+    recovered: jax.Array | tuple[()] = ()  # bool, an empty colony begins again; only if any may
+    recovery_price: Number = 0.0  # of that, as a share of the price of an empty colony
 
 
 class Facts(NamedTuple):

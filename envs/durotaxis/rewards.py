@@ -12,7 +12,7 @@ import numpy as np
 from envs.base import Within, check_name, is_traced
 from envs.durotaxis.reward_machine import StateMachine
 from envs.durotaxis.reward_set import RewardSet
-from envs.durotaxis.reward_sets import Distance, Normal, ThreePart
+from envs.durotaxis.reward_sets import Combined, Distance, Normal, ThreePart
 from envs.durotaxis.reward_step import Ending, Step, milestones_reached
 
 __all__ = ["SETS", "Ending", "RewardSet", "Step", "check", "milestones_reached", "weights_of"]
@@ -20,6 +20,7 @@ __all__ = ["SETS", "Ending", "RewardSet", "Step", "check", "milestones_reached",
 SETS: dict[str, type[RewardSet]] = {
     "normal": Normal,
     "distance": Distance,
+    "combined": Combined,
     "three_part": ThreePart,
     "state_machine": StateMachine,
 }

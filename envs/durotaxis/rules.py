@@ -1,14 +1,16 @@
 """The rules of a colony that moves by growing on one side and dying on the other, on arrays.
 
 Cells never move. On every step some are deleted, and each of the others has one child. The links
-from parents to children form a forest, for every cell has at most one parent: deleting a cell hands
-its children to its own parent. So the whole graph is one integer per cell. No reward, no
-observation, no episode here.
+from parents to children form a forest, for every cell has at most one parent, so the whole graph is
+one integer per cell. What becomes of the children of a deleted cell, its `heirs`, is one of two
+rules: `forest` hands them to its parent, or makes them roots if there is none; `tree` hands them to
+the leftmost of them, and that one to the parent. No reward, no observation, no episode here.
 
-A colony of N cells lies in slots 0 to N - 1 of C, each parent in a lower slot than its children.
+A colony of N cells lies in slots 0 to N - 1 of C; in a forest each parent in a lower slot than its
+children.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +23,13 @@ from envs.durotaxis.selection import compact as compact
 from envs.durotaxis.selection import leftmost as leftmost
 from envs.durotaxis.selection import rightmost as rightmost
 from envs.durotaxis.substrate import LEAST_INTENSITY, Number
+
+Deletion = Literal["forest", "tree"]
+DELETIONS: tuple[str, ...] = get_args(Deletion)
+RING = 10.0
+"""Radius of the ring of cells that a lost colony begins again with, px."""
+JITTER, SPREAD = 1.5, 2.5
+"""How far each of them lies from the ring, at most, and the deviation of a single cell, px."""
 
 
 @struct.dataclass
@@ -42,6 +51,7 @@ class Growth(NamedTuple):
     child_x: jax.Array  # float32 [C] px, where the child of each cell lands, if that survives
     child_y: jax.Array  # float32 [C] px
     num_nodes: jax.Array  # int32, cells after the step; the slots may not hold them all
+    heir: jax.Array  # int32 [C], slot before of the parent that each survivor has after the step
 
 
 def founders(
@@ -148,14 +158,83 @@ def clamp(x: jax.Array, y: jax.Array, width: Number, height: Number) -> tuple[ja
     return jnp.clip(x, mx, width - mx), jnp.clip(y, my, height - my)
 
 
-def grow(colony: Colony, deleted: jax.Array, child_x: jax.Array, child_y: jax.Array) -> Growth:
+def grow(
+    colony: Colony,
+    deleted: jax.Array,
+    child_x: jax.Array,
+    child_y: jax.Array,
+    deletion: str = "forest",
+) -> Growth:
     """Every cell outside `deleted`, bool `[C]`, has its child; then `deleted` die.
 
-    `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N is ignored. The colony then
-    has twice as many cells as survivors; if more than C, the caller must end the episode.
+    `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N is ignored; for `deletion` see
+    `heirs`. The colony then has twice as many cells as survivors; if more than C, the caller must
+    end the episode.
     """
     survives = alive(colony) & ~deleted
-    return Growth(colony, survives, child_x, child_y, 2 * selection.size(survives))
+    heir = heirs(colony, survives, deletion)
+    return Growth(colony, survives, child_x, child_y, 2 * selection.size(survives), heir)
+
+
+def recovered(
+    key: jax.Array, lost: Colony, count: int, time: jax.Array, width: Number, height: Number
+) -> Colony:
+    """A new colony of `count` cells, born at `time` (steps), where a `lost` one was. Consumes key.
+
+    They are linked as a path around a ring about the old centroid, evenly spaced but for `JITTER`
+    on each axis, uniform; a single cell has a normal displacement of deviation `SPREAD`.
+    """
+    capacity = lost.x.size
+    share = alive(lost) / jnp.maximum(lost.num_nodes, 1).astype(jnp.float32)
+    if count == 1:
+        aside = SPREAD * jax.random.normal(key, (2, 1))
+    else:
+        angle = 2 * jnp.pi * jnp.arange(count) / count
+        ring = RING * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
+        aside = ring + jax.random.uniform(key, (2, count), minval=-JITTER, maxval=JITTER)
+    beyond, slot = (0, capacity - count), jnp.arange(capacity, dtype=jnp.int32)
+    x = jnp.clip(jnp.sum(share * lost.x) + aside[0], 0.0, width - 1e-3)
+    y = jnp.clip(jnp.sum(share * lost.y) + aside[1], 0.0, height - 1e-3)
+    return Colony(
+        x=jnp.pad(x, beyond),
+        y=jnp.pad(y, beyond),
+        parent=jnp.where(slot < count, slot - 1, -1),
+        birth=jnp.where(slot < count, time, 0).astype(jnp.int32),
+        num_nodes=jnp.int32(count),
+    )
+
+
+def heirs(colony: Colony, survives: jax.Array, deletion: str = "forest") -> jax.Array:
+    """The slot of the parent that every survivor has once the others are gone, or -1: int32 `[C]`.
+
+    `forest`: its nearest surviving ancestor. `tree`: see `tree_heirs`.
+    """
+    if deletion == "tree":
+        return tree_heirs(colony, survives)
+    return nearest_survivor(colony.parent, survives)
+
+
+def tree_heirs(colony: Colony, survives: jax.Array) -> jax.Array:
+    """`heirs` that keep a tree a tree: N cells stay connected by N - 1 links.
+
+    The dead go one by one, from the highest slot to the lowest. Of the children of one the leftmost
+    (of equal x that in the lowest slot) takes its place: it becomes the child of the parent, or a
+    root, and the parent of the other children. As links lead away from the root, a cell has one
+    parent at most.
+    """
+    slot = jnp.arange(survives.size, dtype=jnp.int32)
+
+    def remove(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        parent, dead = carry
+        last = jnp.max(jnp.where(dead, slot, -1))
+        is_child = parent == last
+        leftmost_x = jnp.min(jnp.where(is_child, colony.x, jnp.inf))
+        successor = jnp.min(jnp.where(is_child & (colony.x == leftmost_x), slot, slot.size))
+        parent = jnp.where(slot == successor, parent[last], jnp.where(is_child, successor, parent))
+        return jnp.where(slot == last, -1, parent), dead & (slot != last)
+
+    dead = alive(colony) & ~survives
+    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), remove, (colony.parent, dead))[0]
 
 
 def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
@@ -179,13 +258,10 @@ def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
     return jax.lax.while_loop(lambda carry: carry[1], advance, (parent, jnp.bool_(True)))[0]
 
 
-def without(colony: Colony, removed: jax.Array) -> Colony:
-    """The colony after `removed`, bool `[C]`, have died and nobody has had a child.
-
-    Their children go to their own parents, as in a step.
-    """
+def without(colony: Colony, removed: jax.Array, deletion: str = "forest") -> Colony:
+    """The colony after `removed`, bool `[C]`, have died and nobody has had a child; see `heirs`."""
     survives = alive(colony) & ~removed
-    heir = nearest_survivor(colony.parent, survives)
+    heir = heirs(colony, survives, deletion)
     rank = selection.rank(survives)
     parent = jnp.where(heir >= 0, rank[jnp.maximum(heir, 0)], -1)
     kept = compact((colony.x, colony.y, parent, colony.birth), survives)
@@ -201,7 +277,7 @@ def next_colony(growth: Growth, time: jax.Array) -> Colony:
     The children are born at `time` (int32, steps). If `growth.num_nodes > C`, cells beyond
     C slots are left out; the first C cells and their links are still correct.
     """
-    before, survives, child_x, child_y, num_nodes = growth
+    before, survives, child_x, child_y, num_nodes, heir = growth
     capacity, survivors = survives.size, num_nodes // 2
     slot = jnp.arange(capacity, dtype=jnp.int32)
     filled, is_child = slot < num_nodes, slot >= survivors
@@ -212,7 +288,7 @@ def next_colony(growth: Growth, time: jax.Array) -> Colony:
     def lay_out(of_survivor: jax.Array, of_child: jax.Array, elsewhere: int = 0) -> jax.Array:
         return jnp.where(filled, jnp.where(is_child, of_child, of_survivor), elsewhere)
 
-    new_parent = nearest_survivor(before.parent, survives)[source]
+    new_parent = heir[source]
     new_parent = jnp.where(new_parent >= 0, rank[jnp.maximum(new_parent, 0)], -1)
     return Colony(
         x=lay_out(before.x[source], child_x[source]),

@@ -24,6 +24,7 @@ class State:
     milestones: jax.Array  # bool [4], see rewards.milestones_reached
     marks: marking.Marks | tuple[()]  # only with the reward set `state_machine`
     earned: jax.Array  # float32 [K], sums of the components in this episode
+    recoveries: jax.Array | tuple[()] = ()  # int32, in this episode; only if a colony may recover
 
 
 @struct.dataclass
@@ -56,5 +57,9 @@ class Params:
     """A child is a success if its ground is stiffer than its parent's by at least this."""
     left_moves_limit: int = 30
     """The episode ends once so many steps in a row have moved the centroid to the left."""
+    max_recoveries: int = 2
+    """How often in an episode an empty colony may recover."""
+    recovery_price: float = 0.5
+    """Price of a recovery, as a share of that of an empty colony."""
     max_steps_in_episode: int = 1000
     """Steps after which an episode is truncated."""

@@ -40,6 +40,16 @@ DEFAULTS = {
     "distance": table(
         SHAPING + PRICES + "distance 5 step 0 termination_scale 0.02 termination_bound 10"
     ),
+    "combined": table(
+        SHAPING
+        + PRICES
+        + """
+        distance 5 growth -3 delete 1 delete_marked 2 delete_missed -2 delete_unmarked -2
+        spawn 0 spawn_success 2.5 spawn_failure -1
+        boundary 0 boundary_near -3 boundary_danger -8
+        termination_scale 0.02 termination_bound 10
+        """
+    ),
     "three_part": table(SHAPING + SIGNS + "delete 1 distance 1")
     | {"distance_scale": 0.05 / 1.4722},
     "state_machine": table(SHAPING + SIGNS)
@@ -279,6 +289,15 @@ def distance(h: Happening, w: dict) -> dict[str, float]:
     }
 
 
+def combined(h: Happening, w: dict) -> dict[str, float]:
+    """Some of the parts of the full set; deletions are never rewarded."""
+    parts = normal(h, DEFAULTS["normal"] | w | {"delete": 1.0})
+    value = {name: parts[name] for name in ("growth", "spawn", "boundary")}
+    value["delete"] = w["delete"] * min(parts["delete"], 0.0)
+    step = distance(h, {"step": 0.0} | w)
+    return value | {name: step[name] for name in ("distance", "termination")}
+
+
 def three_part(h: Happening, w: dict) -> dict[str, float]:
     marked = deletion_rule(h.nodes, h.ground, h.time, h.critical, h.delay)
     score = [1.0 if (node in marked) == (node in h.gone) else -1.0 for node in h.nodes]
@@ -328,6 +347,7 @@ def state_machine(h: Happening, w: dict) -> dict[str, float]:
 SETS = {
     "normal": normal,
     "distance": distance,
+    "combined": combined,
     "three_part": three_part,
     "state_machine": state_machine,
 }

@@ -106,7 +106,15 @@ def growth_of(h: Happening, capacity: int = CAPACITY) -> rules.Growth:
     x, y = (padded([place[i] for place in places], capacity, np.float32) for i in (0, 1))
     survives += [False] * (capacity - len(survives))
     number = array(np.int32, 2 * sum(survives))
-    return rules.Growth(colony_of(h.nodes, capacity), array(bool, survives), x, y, number)
+    colony, survives = colony_of(h.nodes, capacity), array(bool, survives)
+    slots = {node: i for i, node in enumerate(h.nodes)}
+    heirs = [-1] * len(h.nodes)
+    for node in h.nodes:
+        above = node.parent
+        while above in h.gone:
+            above = above.parent
+        heirs[slots[node]] = -1 if above is None else slots[above]
+    return rules.Growth(colony, survives, x, y, number, padded(heirs, capacity))
 
 
 def law_of(ground: Ground) -> Law:

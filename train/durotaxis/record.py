@@ -95,9 +95,7 @@ def last_colony(growth: Any, time: int) -> Any:
     """The Colony `[N']` after a Growth, without the limit of capacity; see `rules.next_colony`."""
     before, survives = growth.before, growth.survives
     slots = np.flatnonzero(survives)
-    heir = before.parent[slots]
-    while (lost := (heir >= 0) & ~survives[heir]).any():
-        heir = np.where(lost, before.parent[heir], heir)
+    heir = growth.heir[slots]
     rank = np.cumsum(survives) - 1
     own = np.arange(len(slots))
     children: dict[str, Any] = {
@@ -114,7 +112,8 @@ def names_of(num_nodes: np.ndarray, survives: np.ndarray) -> np.ndarray:
     """Ids that nodes keep for life, int32 `[S + 1, M]`; -1 for slots without a node.
 
     From `num_nodes` `[S + 1]` and the nodes that survive each step, `survives`, bool
-    `[S + 1, M]`. Survivors keep their order, and children follow in the order of their parents.
+    `[S + 1, M]`. Survivors keep their order, and children follow in the order of their parents, or
+    the nodes of a colony that begins again.
     """
     ids = np.full(survives.shape, -1, np.int32)
     ids[0, : num_nodes[0]] = np.arange(num_nodes[0])
@@ -122,8 +121,9 @@ def names_of(num_nodes: np.ndarray, survives: np.ndarray) -> np.ndarray:
     for s in range(len(ids) - 1):
         kept = ids[s, survives[s]]
         ids[s + 1, : len(kept)] = kept
-        ids[s + 1, len(kept) : 2 * len(kept)] = unused + np.arange(len(kept))
-        unused += len(kept)
+        born = int(num_nodes[s + 1]) - len(kept)
+        ids[s + 1, len(kept) : num_nodes[s + 1]] = unused + np.arange(born)
+        unused += born
     return ids
 
 

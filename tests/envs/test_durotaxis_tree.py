@@ -1,0 +1,148 @@
+"""Deletion that keeps a colony one tree, against the rule told in lists, cell by cell."""
+
+from dataclasses import dataclass, field, replace
+
+import jax
+import jax.numpy as jnp
+import networkx
+import numpy as np
+import pytest
+
+from envs.durotaxis import rules
+from envs.durotaxis.env import Durotaxis
+
+CAPACITY, SIZE = 64, (600.0, 400.0)
+
+
+@dataclass
+class Links:
+    """Cells in the order of their slots and directed links, by name; x by name."""
+
+    cells: list[int]
+    links: set[tuple[int, int]]
+    x: dict[int, float] = field(default_factory=dict)
+
+    def delete(self, name: int, oriented: bool) -> None:
+        """The leftmost child takes the place of `name`.
+
+        `oriented`: links are then turned to lead from left to right, as in the original; otherwise
+        they lead away from the root.
+        """
+        above = [a for a, b in self.links if b == name]
+        children = [b for a, b in self.links if a == name]
+        self.links = {link for link in self.links if name not in link}
+        slot = {cell: i for i, cell in enumerate(self.cells)}
+        if children:
+            heir = min(children, key=lambda child: (self.x[child], slot[child]))
+            new = [(heir, child) for child in children if child != heir]
+            new += [(a, heir) for a in above]
+            if oriented:
+                new = [(a, b) if self.x[a] <= self.x[b] else (b, a) for a, b in new]
+            self.links |= set(new)
+        self.cells.remove(name)
+
+
+def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony, Links]:
+    """A tree of `size` cells, each younger one a child of an older one; x anywhere, some equal."""
+    x = random.choice(np.arange(0, 300, 2.5), size).astype(np.float32)
+    parent = [-1] + [int(random.integers(i)) for i in range(1, size)]
+    pad = (0, CAPACITY - size)
+    colony = rules.Colony(
+        x=jnp.pad(jnp.asarray(x), pad),
+        y=jnp.zeros(CAPACITY),
+        parent=jnp.pad(jnp.asarray(parent, jnp.int32), pad, constant_values=-1),
+        birth=jnp.zeros(CAPACITY, jnp.int32),
+        num_nodes=jnp.int32(size),
+    )
+    links = {(above, i) for i, above in enumerate(parent) if above >= 0}
+    return colony, Links(list(range(size)), links, dict(enumerate(x.tolist())))
+
+
+heirs = jax.jit(rules.heirs, static_argnums=2)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_the_leftmost_child_takes_the_place_of_the_dead(share: float):
+    random = np.random.default_rng(int(10 * share))
+    for _ in range(30):
+        size = int(random.integers(1, CAPACITY + 1))
+        colony, slow = random_colony(random, size)
+        survives = np.zeros(CAPACITY, bool)
+        survives[:size] = random.random(size) >= share
+        for name in reversed(np.flatnonzero(~survives[:size])):
+            slow.delete(int(name), oriented=False)
+        found = np.asarray(heirs(colony, survives, "tree"))
+        kept = np.flatnonzero(survives)
+        assert {(int(found[i]), int(i)) for i in kept if found[i] >= 0} == slow.links
+        if kept.size:
+            graph = networkx.Graph(list(slow.links))
+            graph.add_nodes_from(kept.tolist())
+            assert networkx.is_tree(graph)
+
+
+@jax.jit
+def step(colony: rules.Colony, deleted: jax.Array, x: jax.Array, y: jax.Array, time: jax.Array):
+    return rules.next_colony(rules.grow(colony, deleted, x, y, "tree"), time)
+
+
+@pytest.mark.parametrize("rightward", [True, False])
+def test_a_colony_stays_one_tree_for_many_steps(rightward: bool):
+    """To the right, as `directed` colonies grow, the links are those of the original, which turns
+    each to lead from left to right; in any direction they are those of a tree with a root."""
+    random = np.random.default_rng(3)
+    colony = rules.founders(jax.random.key(2), CAPACITY, 5, *SIZE)
+    names, unused = list(range(5)), 5
+    x = dict(enumerate(colony.x[:5].tolist()))
+    slow = Links(list(range(5)), {(i, i + 1) for i in range(4)}, x)
+    for time in range(1, 40):
+        count = len(names)
+        number = int(np.clip(random.normal(count / 2, 2), max(count - CAPACITY // 2, 1), count - 1))
+        gone = np.zeros(CAPACITY, bool)
+        gone[random.permutation(count)[:number]] = True
+        reach = random.uniform(0.1 if rightward else -9, 9, CAPACITY).astype(np.float32)
+        child_x = np.asarray(colony.x) + reach
+        kept = [name for slot, name in enumerate(names) if not gone[slot]]
+        for slot, name in enumerate(names):
+            if not gone[slot]:
+                slow.cells.append(unused)
+                slow.links.add((name, unused))
+                slow.x[unused] = float(child_x[slot])
+                unused += 1
+        for slot in reversed(range(count)):
+            if gone[slot]:
+                slow.delete(names[slot], oriented=rightward)
+        names = kept + list(range(unused - len(kept), unused))
+        colony = step(colony, gone, child_x, colony.y, np.int32(time))
+        assert slow.cells == names
+        parent = np.asarray(colony.parent)[: len(names)]
+        links = {(names[above], names[i]) for i, above in enumerate(parent) if above >= 0}
+        assert links == slow.links
+        assert len(links) == len(names) - 1
+        graph = networkx.Graph(list(links))
+        assert len(names) == 1 or networkx.is_tree(graph)
+        assert not np.asarray(colony.parent)[len(names) :].max(initial=-1) >= 0
+
+
+def test_the_environment_deletes_as_it_is_told():
+    """The same actions: as many nodes at the same places, but only the tree stays connected."""
+    key = jax.random.key(0)
+    apart = {}
+    for deletion in rules.DELETIONS:
+        env = Durotaxis(capacity=40, action="nodes", deletion=deletion, observation="local")
+        params = replace(env.default_params, threshold_nodes=40.0)
+        obs, state = env.reset(jax.random.clone(key), params)
+        doomed = jnp.zeros(40, jnp.int32).at[jnp.array([1, 3, 6])].set(1)
+        spawn = jnp.array([5.0, 1.0, 0.1, 0.3])
+        seen = []
+        for i in range(6):
+            obs, state, *_ = env.step(jax.random.key(i), state, (doomed, spawn), params)
+            seen.append(np.asarray(state.colony.x))
+            edges, nodes = int(obs.n_edge[0]), int(obs.n_node[0])
+            apart.setdefault(deletion, []).append(nodes - edges)
+        apart[f"{deletion} x"] = np.stack(seen)
+    np.testing.assert_array_equal(apart["forest x"], apart["tree x"])
+    assert set(apart["tree"]) == {1}
+    with pytest.raises(
+        ValueError, match="deletion 'none' is unknown; expected one of forest, tree"
+    ):
+        Durotaxis(deletion="none")
