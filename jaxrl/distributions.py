@@ -241,6 +241,46 @@ class Squashed:
 
 
 @struct.dataclass
+class Held:
+    """A policy over a box some of whose coordinates are held at fixed values.
+
+    Those are not decided, so they count neither in the probability of an action nor in entropy and
+    divergence; the others are as they would be alone, since coordinates are independent.
+    """
+
+    policy: Squashed  # over [..., D]
+    free: jax.Array  # bool [..., D]; where `kl` compares two, this one's
+    fixed: jax.Array  # [..., D], the values of the coordinates that are not free
+
+    def sample(self, key: jax.Array) -> jax.Array:
+        return jnp.where(self.free, self.policy.sample(key), self.fixed)
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        return self._sum(_coordinates(self.policy).log_prob(action[..., None]))
+
+    def entropy(self) -> jax.Array:
+        return self._sum(_coordinates(self.policy).entropy())
+
+    def kl(self, other: Self) -> jax.Array:
+        return self._sum(_coordinates(self.policy).kl(_coordinates(other.policy)))
+
+    def mode(self) -> jax.Array:
+        return jnp.where(self.free, self.policy.mode(), self.fixed)
+
+    def describe(self) -> dict[str, jax.Array]:
+        shown = self.policy.describe()
+        return {name: jnp.where(self.free, x, self.fixed) for name, x in shown.items()}
+
+    def _sum(self, of_each: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.where(self.free, of_each, 0.0), axis=-1)
+
+
+def _coordinates(policy: Squashed) -> Squashed:
+    """Each of the D coordinates by itself: batch axes `[..., D]` over actions `[1]`."""
+    return jax.tree.map(lambda x: x[..., None], policy)
+
+
+@struct.dataclass
 class Joint:
     """Independent parts, one action each: a tuple. All parts have the same batch axes."""
 

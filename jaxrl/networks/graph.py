@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import jraph
 from flax import linen as nn
 
-from jaxrl.distributions import Joint, Normal, PerNode, Squashed
+from jaxrl.distributions import Held, Joint, Normal, PerNode, Squashed
 from jaxrl.networks.mlp import MLP, bounds, dense
 
 Graph: TypeAlias = Any
@@ -111,14 +111,15 @@ class GraphActorCritic(nn.Module):
     """Largest action, likewise."""
     num_values: int = 1
     """Values, say one for each component of a reward; 0 is one value without an axis of its own."""
+    fixed: tuple[float | None, ...] = ()
+    """Values that coordinates are held at, see `Held`; None: never. Empty: none is."""
 
     @nn.compact
-    def __call__(self, graph: Graph) -> tuple[Squashed, jax.Array]:
+    def __call__(self, graph: Graph) -> tuple[Any, jax.Array]:
         """`(policy over actions [..., action_size], values [..., num_values] or [...])`."""
         _, token = self.torso(graph)
-        return box_policy(token, self.action_size, self.low, self.high), values(
-            token, self.num_values
-        )
+        policy = box_policy(token, self.action_size, self.low, self.high)
+        return holding(self, policy, self.fixed), values(token, self.num_values)
 
 
 class HybridActorCritic(nn.Module):
@@ -134,6 +135,8 @@ class HybridActorCritic(nn.Module):
     """Largest spawn parameters, likewise."""
     num_values: int = 1
     """Values, say one for each component of a reward; 0 is one value without an axis of its own."""
+    fixed: tuple[float | None, ...] = ()
+    """Values that spawn parameters are held at, see `Held`; None: never. Empty: none is."""
 
     @nn.compact
     def __call__(self, graph: Graph) -> tuple[Joint, jax.Array]:
@@ -146,6 +149,7 @@ class HybridActorCritic(nn.Module):
         shared = dense(2, 0.01, name="choice_of_all")(token)[..., None, :]
         choice = PerNode(dense(2, 0.01, name="choice")(h) + shared, live)
         spawn = box_policy(token, self.spawn_size, self.low, self.high)
+        spawn = holding(self, spawn, self.fixed)
         return Joint((choice, spawn)), values(token, self.num_values)
 
 
@@ -271,6 +275,29 @@ def box_policy(
     raw = dense(size, 0.01, name="log_scale")(token)
     scale = jnp.exp(least + (most - least) * jax.nn.sigmoid(raw + start))
     return Squashed(Normal(mean, scale), *(jnp.broadcast_to(end, mean.shape) for end in box))
+
+
+def holding(
+    module: nn.Module, policy: Squashed, fixed: tuple[float | None, ...]
+) -> Squashed | Held:
+    """The policy, which can be held at the numbers among `fixed`; as it is, if there are none.
+
+    Whether it is held is the variable `held` of the collection `stage`, a number that no gradient
+    reaches: 1 at first; `held` changes it. Called while a module is set up.
+    """
+    if all(value is None for value in fixed):
+        return policy
+    is_held = module.variable("stage", "held", lambda: jnp.ones(())).value
+    is_held = jax.lax.stop_gradient(is_held) > 0
+    can_be = jnp.array([value is not None for value in fixed])
+    at = jnp.stack([jnp.asarray(0.0 if value is None else value, jnp.float32) for value in fixed])
+    shape = policy.low.shape
+    return Held(policy, jnp.broadcast_to(~(is_held & can_be), shape), jnp.broadcast_to(at, shape))
+
+
+def held(params: Any, is_held: jax.Array) -> Any:
+    """Parameters of a network whose policy is held at fixed values, or free from now on."""
+    return {**params, "stage": {"held": jnp.asarray(is_held, jnp.float32)}}
 
 
 def values(token: jax.Array, count: int) -> jax.Array:

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrl.distributions import Categorical, Joint, Normal, PerNode, Squashed, masked
+from jaxrl.distributions import Categorical, Held, Joint, Normal, PerNode, Squashed, masked
 
 INF = np.inf
 # The bounds of a chi-square or Kolmogorov-Smirnov test on a fixed key: it fails or it does not.
@@ -401,6 +401,37 @@ def test_joint_sums_over_its_parts():
     np.testing.assert_allclose(policy.kl(other), np.sum(kl, 0), rtol=1e-6)
     for mode, part in zip(policy.mode(), policy.parts, strict=True):
         assert np.array_equal(mode, part.mode())
+
+
+def test_what_is_held_counts_in_nothing():
+    """As the policy over the free coordinates alone; gradients of the others are 0."""
+    mean, scale = jnp.array([0.3, -1.0, 0.5, 2.0]), jnp.array([0.5, 1.5, 1.0, 0.2])
+    low, high = jnp.array([0.0, -1.0, 2.0, 0.0]), jnp.array([0.7, 1.0, 5.0, 1.0])
+    free, fixed = jnp.array([True, False, True, False]), jnp.array([9.0, -1.0, 9.0, 0.25])
+    whole = Squashed(Normal(mean, scale), low, high)
+    kept = jnp.array([0, 2])
+    alone = jax.tree.map(lambda x: x[kept], whole)
+    other = Squashed(Normal(mean + 1, 2 * scale), low, high)
+    held = Held(whole, free, fixed)
+    drawn = samples(held, jax.random.key(0), 500)
+    np.testing.assert_array_equal(drawn[:, 1], -1.0)
+    np.testing.assert_array_equal(drawn[:, 3], 0.25)
+    assert len(np.unique(drawn[:, 0])) > 400
+    np.testing.assert_allclose(
+        log_probs(held, drawn), log_probs(alone, drawn[:, kept]), rtol=1e-5, atol=1e-5
+    )
+    np.testing.assert_allclose(held.entropy(), alone.entropy(), rtol=1e-6)
+    expected = alone.kl(jax.tree.map(lambda x: x[kept], other))
+    np.testing.assert_allclose(held.kl(Held(other, free, fixed)), expected, rtol=1e-6)
+    np.testing.assert_allclose(held.mode()[kept], alone.mode())
+    np.testing.assert_array_equal(held.mode()[jnp.array([1, 3])], [-1.0, 0.25])
+    everything = Held(whole, jnp.ones(4, bool), fixed)
+    inside = low + (high - low) * 0.3
+    np.testing.assert_allclose(everything.log_prob(inside), whole.log_prob(inside), rtol=1e-6)
+    slope = jax.grad(
+        lambda m: Held(whole.replace(raw=Normal(m, scale)), free, fixed).log_prob(drawn[0])
+    )
+    assert (np.asarray(slope(mean)) != 0).tolist() == free.tolist()
 
 
 def test_joint_kl_against_the_sum_over_all_pairs_of_actions():
