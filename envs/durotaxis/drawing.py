@@ -10,9 +10,11 @@ from PIL import Image, ImageDraw
 
 from envs import gif
 from envs.durotaxis import scenery, symbols
+from envs.durotaxis.placement import Placement
 from envs.durotaxis.rules import Colony
 from envs.durotaxis.scenery import FRAME, GAP, LEVELS, STRIP, Scene, View, make_scene, viridis
 from envs.durotaxis.symbols import INK, NEW, SCALE, STAR, WHITE
+from envs.durotaxis.units import PIXELS, Units
 
 GIF_COLOURS = 250
 HOLD = 2.0  # seconds that a film shows its last position
@@ -29,13 +31,16 @@ def draw(
     deleted: np.ndarray | None = None,
     step: int = 0,
     ending: str = "",
+    placed: Placement | None = None,
+    units: Units = PIXELS,
 ) -> Image.Image:
     """One position: the colony `[C]` after `step` steps; `deleted`, bool `[C]`, are deleted next.
 
-    `stiffness` `[H, W]` is that of `scenery.ground`; `ending` is the word for how it ended.
+    `stiffness` `[H, W]` is that of `scenery.ground`, in `units`; `ending` is the word for how it
+    ended. Places are those of the picture, see `placement`; `placed` says where the goal is.
     """
     colonies = jax.tree.map(lambda x: np.asarray(x)[None], colony)
-    scene = make_scene(stiffness, reach_of(colonies))
+    scene = make_scene(stiffness, reach_of(colonies), placed, units)
     picture = scene.image.copy()
     gone = np.zeros(len(colony.x), bool) if deleted is None else np.asarray(deleted)
     for patch, corner in patches(scene, colony, gone, step, ending):
@@ -50,8 +55,12 @@ def film(
     path: str | Path,
     fps: float = 8.0,
     ending: str = "",
+    placed: Placement | None = None,
+    units: Units = PIXELS,
 ) -> None:
     """Writes the GIF of an episode of S steps: `colonies` `[S + 1, C]`, `deleted` `[S + 1, C]`.
+
+    For the other arguments see `draw`.
 
     Raises ValueError for no position, and for a frame rate that viewers do not play.
     """
@@ -59,7 +68,7 @@ def film(
     if count == 0:
         raise ValueError("there are no positions to draw; give at least one")
     gif.check_fps(fps)
-    scene = make_scene(stiffness, reach_of(colonies))
+    scene = make_scene(stiffness, reach_of(colonies), placed, units)
     at = lambda i: jax.tree.map(lambda x: np.asarray(x)[i], colonies)
     word = lambda i: ending if i == count - 1 else ""
     samples = [patches(scene, at(i), deleted[i], i, word(i)) for i in _spread(count, 8)]
@@ -112,7 +121,7 @@ def patches(
     radius = float(np.clip(30 / np.sqrt(max(count, 1)), 5, 9))
     near = _magnified(scene, view)
     view = view._replace(box=(0, 0, *near.size))
-    scenery.draw_goal(near, view, scene.goal, scene.ground.height)
+    scenery.draw_goal(near, view, scene.goal)
     changed = [(caption, (0, 0)), (near, corner)]
     if count:
         patch, at = _drawn(near, view.place(points), *looks, radius, True)
@@ -137,15 +146,18 @@ def _points(colony: Colony) -> np.ndarray:
 def _write_caption(
     picture: Image.Image, scene: Scene, colony: Colony, step: int, ending: str
 ) -> None:
-    """Step, nodes and the centroid's position; to the right how the episode ended."""
+    """Step, nodes and how far the centroid has come; to the right how the episode ended."""
     pen, font, count = ImageDraw.Draw(picture), symbols.font(21), int(colony.num_nodes)
     words = [f"step {step}", f"{count} node{'s' * (count != 1)}"]
+    unit, name = scene.units.length, scene.units.length_name
     if count:
-        words.append(f"x {_points(colony)[:, 0].mean():.0f} of {scene.goal:g} px")
+        met = scene.placed.met(*_points(colony).T)[0].mean() * unit
+        end = scene.placed.met(*scene.goal[0])[0] * unit
+        words.append(f"{'x ' * scene.placed.is_upright}{met:.0f} of {end:g} {name}")
     pen.text((GAP, STRIP // 2), " · ".join(words), WHITE, font, anchor="lm")
     pen.text((picture.width - GAP, STRIP // 2), ending, WHITE, font, anchor="rm")
     if not ending:
-        text = f"close-up, {scene.reach:.0f} px across"
+        text = f"close-up, {scene.reach * unit:.0f} {name} across"
         pen.text((picture.width - GAP, STRIP // 2), text, WHITE, symbols.font(16), anchor="rm")
 
 

@@ -12,8 +12,10 @@ from PIL import Image, ImageDraw
 
 from envs.durotaxis import substrate, symbols
 from envs.durotaxis.env import goal
+from envs.durotaxis.placement import Placement, place
 from envs.durotaxis.substrate import Law
 from envs.durotaxis.symbols import INK, SCALE, WHITE
+from envs.durotaxis.units import PIXELS, Units
 
 WIDEST, HIGHEST, CLOSE_UP = 630, 420, 420  # pixels: at most, of the ground; side of the close-up
 STRIP, LEGEND, GAP = 44, 46, 12  # pixels above, below and around the views
@@ -51,7 +53,9 @@ class Scene(NamedTuple):
     ground: Image.Image  # a pixel for each px
     whole: View
     reach: float  # side of the close-up, px
-    goal: float  # px
+    goal: np.ndarray  # [2, 2], the ends of its line, px
+    placed: Placement
+    units: Units
 
     def close_up(self, x: float, y: float) -> View:
         """The close-up around a point, px."""
@@ -69,9 +73,18 @@ def ground(law: Law, field: np.ndarray, width: float, height: float) -> np.ndarr
     return np.asarray(found)
 
 
-def make_scene(stiffness: np.ndarray, reach: float) -> Scene:
-    """The scene on ground of `stiffness` `[H, W]`; the close-up has a side of `reach` px."""
+def make_scene(
+    stiffness: np.ndarray,
+    reach: float,
+    placed: Placement | None = None,
+    units: Units = PIXELS,
+) -> Scene:
+    """The scene on ground of `stiffness` `[H, W]`; the close-up has a side of `reach` px.
+
+    The stiffness is in `units`; the goal is that of `placed`, by default at the right.
+    """
     height, width = stiffness.shape
+    placed = placed or place("right", width, height)
     scale = min(WIDEST / width, HIGHEST / height)
     size = round(width * scale), round(height * scale)
     across, left = WIDEST + CLOSE_UP + 3 * GAP, GAP + (WIDEST - size[0]) // 2
@@ -81,19 +94,49 @@ def make_scene(stiffness: np.ndarray, reach: float) -> Scene:
     cells = Image.fromarray(viridis(levels))
     image.paste(cells.resize(size, Image.Resampling.NEAREST), (left, top))
     whole = View((left, top, left + size[0], top + size[1]), scale, 0.0, 0.0)
-    scene = Scene(image, cells, whole, reach, float(goal(jnp.float32(width))))
-    draw_goal(image, whole, scene.goal, height)
-    _draw_legend(image, stiffness, is_log)
+    scene = Scene(image, cells, whole, reach, goal_line(placed), placed, units)
+    draw_goal(image, whole, scene.goal)
+    _draw_legend(image, stiffness, is_log, units)
     return scene
 
 
-def draw_goal(image: Image.Image, view: View, x: float, height: float) -> None:
-    """Draws a dashed line at the goal `x`, along the visible part of the `height` (px)."""
-    pen, ends = ImageDraw.Draw(image), view.place(np.array([(x, 0.0), (x, height)]))
-    top, bottom = np.clip(ends[:, 1], view.box[1], view.box[3])
-    for y in np.arange(top, bottom, 12):
+def goal_line(placed: Placement) -> np.ndarray:
+    """The ends of the line of the goal in the picture, `[2, 2]` px."""
+    x = float(goal(jnp.float32(placed.length)))
+    return np.stack(placed.shown(np.array([x, x]), np.array([0.0, placed.breadth])), axis=-1)
+
+
+def draw_goal(image: Image.Image, view: View, line: np.ndarray) -> None:
+    """Draws the visible part of the dashed line of the goal, whose ends `[2, 2]` are px."""
+    pen, seen = ImageDraw.Draw(image), clipped(view.place(line), view.box)
+    if seen is None:
+        return
+    start, end = seen
+    length = float(np.hypot(*(end - start)))
+    for at in np.arange(0, length, 12):
+        dash = [start + min(stop, length) / length * (end - start) for stop in (at, at + 7)]
         for colour, width in ((INK, 5), (WHITE, 2)):
-            pen.line((ends[0, 0], y, ends[0, 0], min(y + 7, bottom)), colour, width)
+            pen.line([tuple(point.tolist()) for point in dash], colour, width)
+
+
+def clipped(line: np.ndarray, box: tuple[int, int, int, int]) -> np.ndarray | None:
+    """The part of a line, by its ends `[2, 2]`, inside of a box; None: it lies outside.
+
+    Liang and Barsky (1984).
+    """
+    start, along = line[0], line[1] - line[0]
+    first, last = 0.0, 1.0
+    for axis in (0, 1):
+        for side, sign in ((box[axis], 1.0), (box[axis + 2], -1.0)):
+            inside, rise = sign * (start[axis] - side), sign * along[axis]
+            if rise == 0:
+                if inside < 0:
+                    return None
+            elif rise > 0:
+                first = max(first, -inside / rise)
+            else:
+                last = min(last, -inside / rise)
+    return np.stack([start + first * along, start + last * along]) if first < last else None
 
 
 def shades(stiffness: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -112,17 +155,19 @@ def viridis(shade: np.ndarray) -> np.ndarray:
     return np.stack([np.interp(shade, knots, c) for c in VIRIDIS.T], -1).round().astype(np.uint8)
 
 
-def _draw_legend(image: Image.Image, stiffness: np.ndarray, is_log: bool) -> None:
+def _draw_legend(
+    image: Image.Image, stiffness: np.ndarray, is_log: bool, units: Units = PIXELS
+) -> None:
     """Draws the colour bar to the left, and what the symbols mean to the right."""
     pen, y, font = ImageDraw.Draw(image), image.height - LEGEND // 2, symbols.font(16)
     write = lambda x, text: pen.text((x, y), text, WHITE, font, anchor="lm")
-    x = GAP
+    x, unit = GAP, f" {units.stiffness_name}".rstrip()
     for text in ("stiffness", f"{stiffness.min():.3g}"):
         write(x, text)
         x += int(font.getlength(text)) + 8
     bar = viridis(np.linspace(0, 1, 150))[None].repeat(14, 0)
     image.paste(Image.fromarray(bar), (x, y - 7))
-    write(x + 158, f"{stiffness.max():.3g}" + " (log scale)" * is_log)
+    write(x + 158, f"{stiffness.max():.3g}{unit}" + " (log scale)" * is_log)
     x = image.width - GAP
     for text in ("goal", "hull", "centroid", "to be deleted", "new", "node"):
         x -= int(font.getlength(text))

@@ -25,6 +25,8 @@ from train.host.program import Program, find
 PROGRAMS = ("snake", "two_snake", "allo", "durotaxis", "vector_field", "gymnax")
 FILES = ("maze_file", "field_file", "data", "allow_disconnected", "opponent")
 """Fields that name a file, or matter only with one."""
+SHOWN = ("units", "pixel_size", "stiffness_unit", "field_pixel_size", "field_range")
+"""Fields that change what is told and drawn, or matter only with a file."""
 DATA_ONLY = ("batch_size", "validation_share")
 """Fields that matter only with `--data`."""
 NAMES = {
@@ -32,6 +34,7 @@ NAMES = {
     "env.id": ["Asterix-MinAtar", "MountainCarContinuous-v0", "Acrobot-v1"],
     "env.options": [("rows=6",)],
     "env.numbers": [("max_steps_in_episode=9",)],
+    "env.goal": ["up"],
     "env.fields": [("van_der_pol",)],
     "policies": [("hold20",)],
     "agent.component_weights": [(0.5,)],
@@ -46,7 +49,7 @@ def leaves(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     hints = typing.get_type_hints(type(config), include_extras=False)
     for field in dataclasses.fields(config):
         name, value = f"{prefix}{field.name}", getattr(config, field.name)
-        if name == "run" or field.name in FILES or name in DATA_ONLY:
+        if name == "run" or field.name in FILES + SHOWN or name in DATA_ONLY:
             continue
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             yield from leaves(value, f"{name}.")

@@ -75,7 +75,7 @@ def test_nodes_lie_where_they_are_and_show_what_they_are():
     x, y = close.place(np.mean(NODES, 0))
     assert near(picture[round(y), round(x)], symbols.STAR)
     x, y = scene.whole.place(np.array([150 - 2.5, 50.0]))  # 2 px off the edge, and half a px
-    assert scene.goal == 147.5
+    np.testing.assert_array_equal(scene.goal, [(147.5, 0), (147.5, 100)])
     column = picture[scenery.STRIP : scenery.STRIP + 400, round(x)]
     assert (column == symbols.WHITE).all(-1).mean() > 0.4
 

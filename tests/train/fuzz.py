@@ -28,7 +28,7 @@ from jaxrl import checkpoint
 from tests.train import fuzz_content as inside
 from tests.train.fuzz_content import TREES, config_text, snake_config, utf8
 from train import evaluate, render
-from train.durotaxis.config import read_field
+from train.durotaxis.field import read_field
 from train.host import command, metrics_file, policy_files, records, scores
 from train.host.config import names_below, rebuild
 from train.host.errors import REFUSED, RunError

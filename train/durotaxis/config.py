@@ -1,25 +1,24 @@
 """The configuration of `train.durotaxis`: experiment, network, learner; presets."""
 
-import sys
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from envs.durotaxis import rewards
-from envs.durotaxis.actions import FIXED, Bounds, Form, Spawn, Spawning
+from envs.durotaxis import placement, rewards
+from envs.durotaxis.actions import FIXED, PARAMETERS, Bounds, Form, Spawn, Spawning
 from envs.durotaxis.actions import names as names_of_action
 from envs.durotaxis.env import Durotaxis, Ground, Params
+from envs.durotaxis.placement import Placement
 from envs.durotaxis.rewards import RewardSet
+from envs.durotaxis.rules import Deletion
 from envs.durotaxis.substrate import Law, Ranges
 from jaxrl import checks
 from jaxrl.agents import ppo
-from jaxrl.checks import Count, NonNegative, Positive, Range
+from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
 from jaxrl.loop import Config as LoopConfig
-from train.host import array_files, settings
-
-LARGEST_STIFFNESS = 1e6
+from train.durotaxis.field import read_field
+from train.host import settings
 
 Stiffness = Annotated[float, Range(least=-1e6, most=1e6)]
 Width = Annotated[int, Range(least=20, most=10**6)]
@@ -39,10 +38,18 @@ class Experiment:
     ranges: Ranges = Ranges()
     """The ranges that random ground is drawn from."""
     field_file: str = ""
-    """Measured stiffness instead: a .npy file with a row for every px of height and a column for
-    every px of width. It sets the size of the ground."""
+    """Measured stiffness instead: an .npy file, [height, width], or an image in grey (.png, .tif).
+    It sets the size of the ground."""
+    field_pixel_size: Positive | None = None
+    """Width of a pixel of that file, µm; the ground is then resampled to its own pixels, of
+    `pixel_size` each. None: they are the same."""
+    field_range: tuple[NonNegative, NonNegative] | None = None
+    """Stiffness of black and of white in an image."""
+    goal: str = "right"
+    """Where the colony is to go, from the opposite side: right, left, up, down, or degrees
+    counter-clockwise from right. A law rises towards the goal; a measured field stays as it is."""
     width: Width = 600
-    """Width of the ground, px; the goal is its right edge."""
+    """Width of the ground, px."""
     height: Height = 400
     """Height of the ground, px."""
     num_founders: Count = 5
@@ -59,10 +66,13 @@ class Experiment:
     action: Form = "global"
     """global: share of nodes to delete and spawn parameters. ratio: that share alone. nodes: a
     choice for every node."""
+    deletion: Deletion = "forest"
+    """What becomes of a deleted node's children. forest: they go to its parent. tree: the leftmost
+    takes its place, so that the colony stays one tree."""
     bounds: Bounds = Bounds()
     """Lower and upper bound of each number in an action."""
     spawn: Spawn = FIXED["directed"]
-    """Spawn parameters where the action is the share alone."""
+    """Spawn parameters where the action is the share alone, and in the first of two stages."""
     observation: Literal["full", "local"] = "full"
     """local: without hull and centrality, which need all pairs of nodes."""
     weights: RewardSet = field(default_factory=lambda: rewards.weights_of("distance"))
@@ -73,8 +83,20 @@ class Experiment:
     """Least gain in stiffness from parent to child for a spawn to count as a success."""
     left_moves_limit: Count = 30
     """The episode ends after so many steps in a row with the centroid moving left."""
+    recovery_nodes: CountOrZero = 0
+    """Nodes that an empty colony begins again with, around its old centroid; 0: it has ended."""
+    max_recoveries: Count = 2
+    """How often in an episode."""
+    recovery_price: NonNegative = 0.5
+    """Price of it, as a share of that of an empty colony."""
     max_steps_in_episode: Count = 1000
     """Steps after which an episode is truncated."""
+    units: Literal["px", "physical"] = "px"
+    """px: tables and pictures are in px and units of stiffness. physical: in µm and kPa."""
+    pixel_size: Positive = 1.0
+    """Width of a px of the ground, µm."""
+    stiffness_unit: Positive = 1.0
+    """Unit of stiffness, kPa."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +115,15 @@ class Network:
 
 @dataclass(frozen=True)
 class Curriculum:
-    """A goal that moves away while the colony learns."""
+    """A goal that moves away, and spawn parameters that are held, while the colony learns."""
 
     first_width: Annotated[float, Range(least=20.0, most=1e6)] | None = None
     """Width of the ground at the start, px; None: always the full width."""
     share: Annotated[float, Range(above=0.0, most=1.0)] = 0.5
     """Share of the budget after which the ground has its full width."""
+    hold_spawn: Share = 0.0
+    """Share of the budget in which deletion alone is learned: the spawn parameters of the action
+    are then held at `env.spawn`."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +156,10 @@ def make_env(experiment: Experiment) -> tuple[Durotaxis, Params]:
         action=experiment.action,
         reward_set=name_of(experiment.weights),
         observation=experiment.observation,
+        deletion=experiment.deletion,
+        recovery_nodes=experiment.recovery_nodes,
     )
-    ground = read_field(experiment.field_file)
-    height, width = ground.shape if ground.size else (experiment.height, experiment.width)
+    ground, placed = ground_of(experiment)
     params = Params(
         law=Law(
             exponential=np.bool_(experiment.ground == "exponential"),
@@ -145,17 +171,32 @@ def make_env(experiment: Experiment) -> tuple[Durotaxis, Params]:
         field=ground,
         ranges=experiment.ranges,
         bounds=experiment.bounds,
-        width=float(width),
-        height=float(height),
+        width=float(placed.length),
+        height=float(placed.breadth),
         critical_nodes=experiment.critical_nodes,
         threshold_nodes=experiment.threshold_nodes,
         delay=experiment.delay,
         delta_intensity=experiment.delta_intensity,
         left_moves_limit=experiment.left_moves_limit,
+        max_recoveries=experiment.max_recoveries,
+        recovery_price=experiment.recovery_price,
         max_steps_in_episode=experiment.max_steps_in_episode,
     )
     env.check(params)
     return env, params
+
+
+def ground_of(experiment: Experiment) -> tuple[np.ndarray, Placement]:
+    """Measured stiffness as the colony meets it, and where its ground lies in what was measured.
+
+    Raises ValueError for a file without stiffness and for an unknown goal.
+    """
+    scale = experiment.field_pixel_size
+    scale = None if scale is None else scale / experiment.pixel_size
+    measured = read_field(experiment.field_file, scale, experiment.field_range)
+    height, width = measured.shape if measured.size else (experiment.height, experiment.width)
+    placed = placement.place(experiment.goal, width, height)
+    return placement.turned(measured, placed), placed
 
 
 def name_of(weights: RewardSet) -> str:
@@ -163,52 +204,37 @@ def name_of(weights: RewardSet) -> str:
     return next(name for name, kind in rewards.SETS.items() if isinstance(weights, kind))
 
 
-def read_field(path: str) -> np.ndarray:
-    """Stiffness `[height, width]`, float32; `[0, 0]` without a path. Says once what was read.
-
-    Raises ValueError, in one line, for any other file, and for stiffness that is not finite, that
-    float32 cannot hold, or that is negative or 0 everywhere.
-    """
-    if not path:
-        return np.zeros((0, 0), np.float32)
-    try:
-        values = array_files.read_npy(path)
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; expected one of numpy.save") from None
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is not an .npy file of numbers ({error}): write it with numpy.save"
-        ) from None
-    if values.ndim != 2:
-        raise ValueError(f"{path} has the shape {values.shape}; expected float [height, width]")
-    if not (np.isfinite(values).all() and np.all(np.abs(values) <= LARGEST_STIFFNESS)):
-        raise ValueError(
-            f"{path} has values that are not finite or beyond {LARGEST_STIFFNESS:g}; expected "
-            "stiffness: fill the gaps, or divide"
-        )
-    if values.size and (values.min() < 0 or values.max() == 0):
-        raise ValueError(
-            f"{path} has stiffness from {values.min():g} to {values.max():g}; expected none below "
-            "0 and some above: raise negative values to 0"
-        )
-    tell_of_field(path, *values.shape, values.size > 0 and float(np.ptp(values)) == 0)
-    return values.astype(np.float32)
-
-
-@cache
-def tell_of_field(path: str, height: int, width: int, is_constant: bool) -> None:
-    """Says, once for each file, how its cells relate to the ground."""
-    flat = "; it is the same everywhere, so nothing leads the colony to the goal" * is_constant
-    size = f"{width} px wide and {height} px high"
-    print(f"{path}: every cell is one px, so the ground is {size}{flat}", file=sys.stderr)
-
-
 def check(config: Config) -> None:
     """Raises ValueError for errors that would only show after compilation, or never."""
     checks.config(config)
     first = config.curriculum.first_width
     if first is not None:
-        checks.number("curriculum.first_width", first, most=config.env.width)
+        length = placement.place(config.env.goal, config.env.width, config.env.height).length
+        checks.number("curriculum.first_width", first, most=length)
+    if holds_spawn(config):
+        check_held(config.env)
+
+
+def holds_spawn(config: Config) -> bool:
+    """Whether spawn parameters are held at first."""
+    return checks.may_be_positive(config.curriculum.hold_spawn)
+
+
+def held_spawn(env: Experiment) -> tuple[float, ...]:
+    """The values that the spawn parameters of the action are held at, in their order."""
+    return tuple(getattr(env.spawn, name) for name in PARAMETERS[env.spawning])
+
+
+def check_held(env: Experiment) -> None:
+    """Raises ValueError for an action without spawn parameters, and for values out of bounds."""
+    if env.action == "ratio":
+        raise ValueError(
+            "curriculum.hold_spawn holds spawn parameters, but env.action ratio has none: choose "
+            "env.action global or nodes"
+        )
+    for name, value in zip(PARAMETERS[env.spawning], held_spawn(env), strict=True):
+        low, high = getattr(env.bounds, name)
+        checks.number(f"env.spawn.{name}", value, least=low, most=high)
 
 
 def idle(config: Config) -> dict[str, str]:
@@ -216,6 +242,8 @@ def idle(config: Config) -> dict[str, str]:
     env, found = config.env, {}
     if config.anneal:
         found["agent.anneal_updates"] = "anneal sets it"
+    if config.agent.target_entropy is None:
+        found["agent.entropy_gain"] = "it needs agent.target-entropy"
     if config.curriculum.first_width is None:
         found["curriculum.share"] = "it needs curriculum.first_width"
     if config.network.torso == "pooled":
@@ -223,7 +251,14 @@ def idle(config: Config) -> dict[str, str]:
     if env.field_file:
         names = ("ground", "slope", "base", "width", "height")
         found |= {f"env.{name}": "the ground is that of env.field_file" for name in names}
-    elif env.ground == "random":
+    if not env.field_file:
+        names = ("env.field_pixel_size", "env.field_range")
+        found |= dict.fromkeys(names, "it needs env.field_file")
+    if env.units == "px":
+        found["env.stiffness_unit"] = "it needs env.units physical"
+        if env.field_pixel_size is None:
+            found["env.pixel_size"] = "it needs env.units physical or env.field_pixel_size"
+    if not env.field_file and env.ground == "random":
         found |= dict.fromkeys(("env.slope", "env.base"), "random ground is drawn from env.ranges")
     if env.field_file or env.ground != "random":
         names = (f"env.ranges.{x.name}" for x in fields(env.ranges))
@@ -231,8 +266,12 @@ def idle(config: Config) -> dict[str, str]:
     chosen = names_of_action(env.action, env.spawning)
     for name in (x.name for x in fields(env.bounds) if x.name not in chosen):
         found[f"env.bounds.{name}"] = f"env.action {env.action} has no such number"
-    for name in (x.name for x in fields(env.spawn) if env.action != "ratio"):
-        found[f"env.spawn.{name}"] = "it needs env.action ratio"
+    if env.action != "ratio" and not holds_spawn(config):
+        names, why = (x.name for x in fields(env.spawn)), "it needs env.action ratio"
+        found |= dict.fromkeys((f"env.spawn.{name}" for name in names), why)
+    if not env.recovery_nodes:
+        names = ("env.max_recoveries", "env.recovery_price")
+        found |= dict.fromkeys(names, "it needs env.recovery_nodes")
     if env.spawning == "isotropic":
         found["env.spawn.theta"] = "it needs env.spawning directed"
     return found
@@ -245,6 +284,10 @@ def experiment(**changes: Any) -> Experiment:
 ISOTROPIC = experiment(
     spawning="isotropic", action="ratio", spawn=FIXED["isotropic"], num_founders=70
 )
+DELETE_ONLY = rewards.weights_of("combined", distance=0.0)
+SPAWN_ONLY = rewards.weights_of(
+    "combined", distance=0.0, growth=0.0, delete=0.0, spawn=1.0, boundary=1.0
+)
 PRESETS = {
     "linear": Config(),
     "shallow": Config(env=experiment(slope=0.01)),
@@ -254,6 +297,11 @@ PRESETS = {
     "hybrid": Config(env=experiment(action="nodes")),
     "curriculum": Config(env=experiment(ground="random"), curriculum=Curriculum(first_width=150.0)),
     "normal": Config(env=experiment(weights=rewards.weights_of("normal"))),
+    "combined": Config(env=experiment(weights=rewards.weights_of("combined"))),
+    "delete_only": Config(env=experiment(weights=DELETE_ONLY)),
+    "spawn_only": Config(env=experiment(weights=SPAWN_ONLY, delta_intensity=0.5)),
+    "two_stage": Config(env=experiment(), curriculum=Curriculum(hold_spawn=0.4)),
+    "tree": Config(env=experiment(deletion="tree")),
     "three_part": Config(env=experiment(weights=rewards.weights_of("three_part"))),
     "state_machine": Config(env=experiment(weights=rewards.weights_of("state_machine"))),
 }
@@ -267,6 +315,11 @@ SUMMARIES = {
     "hybrid": "A choice for every cell, and continuous spawn parameters.",
     "curriculum": "Random ground, and a goal that moves away.",
     "normal": "The nineteen reward components of the first version.",
+    "combined": "Distance, and prices of a crowd and of wrong deletions.",
+    "delete_only": "Prices of a crowd and of wrong deletions, and the ending, without distance.",
+    "spawn_only": "Prices of where children land, and the ending.",
+    "two_stage": "Deletion alone is learned first, then all of the action.",
+    "tree": "The colony stays one tree: the leftmost child takes the place of the dead.",
     "three_part": "Deletion, distance and ending, as in the second version.",
     "state_machine": "Marks and deadlines of deletion, as in the third version.",
 }

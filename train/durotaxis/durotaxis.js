@@ -27,14 +27,14 @@ function drawGround(pen, frame, place, scale, withWay) {
   const { width, height, goal } = frame.constants, [x, y] = place(0, 0);
   pen.imageSmoothingEnabled = false;
   pen.drawImage(groundPicture(frame.constants), x, y, width * scale, height * scale);
-  const [gx] = place(goal, 0);
+  const from = place(...goal.row(0)), to = place(...goal.row(1));
   for (const [colour, thick] of [[COLONY.ink, 3], [COLONY.white, 1.5]]) {
     pen.strokeStyle = colour;
     pen.lineWidth = thick;
     pen.setLineDash([6, 5]);
     pen.beginPath();
-    pen.moveTo(gx, y);
-    pen.lineTo(gx, y + height * scale);
+    pen.moveTo(...from);
+    pen.lineTo(...to);
     pen.stroke();
     pen.setLineDash([]);
   }
@@ -87,7 +87,7 @@ function drawNodes(pen, frame, place, radius, chances) {
 }
 
 /** The colour bar of the stiffness, beside the map or below it. */
-function drawScale(pen, { colours, softest, stiffest, logarithmic }, x, y) {
+function drawScale(pen, { colours, softest, stiffest, logarithmic, unit }, x, y) {
   const wide = 150;
   for (let i = 0; i < colours.count; i++) {
     pen.fillStyle = `rgb(${[...colours.row(i)].join(" ")})`;
@@ -96,12 +96,12 @@ function drawScale(pen, { colours, softest, stiffest, logarithmic }, x, y) {
   pen.fillStyle = COLONY.white;
   pen.font = "13px system-ui, sans-serif";
   pen.textAlign = "left";
-  pen.fillText(`stiffness ${short(softest)} to ${short(stiffest)}${logarithmic ? ", logarithmic" : ""}`, x, y + 28);
+  pen.fillText(`stiffness ${short(softest)} to ${short(stiffest)}${unit}${logarithmic ? ", logarithmic" : ""}`, x, y + 28);
 }
 
 scenes.durotaxis = {
   overlays: { "links to parents": true, "way of the centre": true, "probability of deletion": false },
-  legend: { "probability of deletion": "the redder a node, the more probable, where the policy chooses each node by itself" },
+  legend: { "probability of deletion": "the redder a node, the more probable; where the policy chooses a share, that the share reaches the node" },
   size: (constants) => {
     const map = mapOf(constants);
     return [WIDE, CLOSE + GAP + map.height + (map.width > 400 ? 44 : 0)];

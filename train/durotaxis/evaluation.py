@@ -12,11 +12,12 @@ import tyro
 from rich.table import Table
 
 from envs.durotaxis.env import Params
-from jaxrl.checks import Count, Positive, Seed
+from jaxrl.checks import Count, NonNegative, Positive, Seed
 from train.durotaxis import episodes as colonies
-from train.durotaxis import graphml, pictures, tables
+from train.durotaxis import graphml, pictures, shown, tables
 from train.durotaxis.config import Experiment, Height, Stiffness, Width
 from train.durotaxis.record import Episode
+from train.durotaxis.shown import Look, look_of
 from train.durotaxis.training import SCORE, make_parts
 from train.host import games, records, scores
 from train.host.config import check_options, plain
@@ -55,7 +56,21 @@ class Options:
     b: Annotated[Stiffness | None, tyro.conf.arg(metavar="FLOAT")] = None
     """Stiffness at the left edge."""
     field_file: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
-    """Measured stiffness instead: a .npy file with a row for every px of height."""
+    """Measured stiffness instead: an .npy file, [height, width], or an image in grey."""
+    field_pixel_size: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """Width of a pixel of that file, µm."""
+    field_range: Annotated[
+        tuple[NonNegative, NonNegative] | None, tyro.conf.arg(metavar="BLACK WHITE")
+    ] = None
+    """Stiffness of black and of white in an image."""
+    goal: Annotated[str | None, tyro.conf.arg(metavar="GOAL")] = None
+    """Where the colony is to go: right, left, up, down, or degrees counter-clockwise from right."""
+    units: Literal["px", "physical"] | None = None
+    """px: tables and pictures are in px and units of stiffness. physical: in µm and kPa."""
+    pixel_size: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """Width of a px of the ground, µm."""
+    stiffness_unit: Annotated[Positive | None, tyro.conf.arg(metavar="FLOAT")] = None
+    """Unit of stiffness, kPa."""
     width: Annotated[Width | None, tyro.conf.arg(metavar="INT")] = None
     """Width of the ground, px; the goal is its right edge."""
     height: Annotated[Height | None, tyro.conf.arg(metavar="INT")] = None
@@ -87,6 +102,7 @@ def evaluate(run: Run, options: Options) -> Table:
     ended = [colonies.ended(episodes) for episodes in played]
     content = {
         "experiment": plain(experiment) | measured(experiment, params),
+        "units": look_of(experiment)[1]._asdict(),
         "options": asdict(options),
         "updates": run.updates,
         "seconds": seconds,
@@ -102,9 +118,10 @@ def evaluate(run: Run, options: Options) -> Table:
         extra = {"updates": run.updates, "key": options.key, "greedy": not options.sampled}
         scores.write_evaluation(run.directory, evaluation, **extra)
     folder = fresh_folder(run.directory, experiment)
-    write(folder, run.seeds, played, content, params.width, env.component_names)
+    look = look_of(experiment)
+    write(folder, run.seeds, played, content, look, env.component_names)
     if options.graphml:
-        write_graphs(folder / "graphs", run.seeds, played)
+        write_graphs(folder / "graphs", run.seeds, played, look)
     return table(content, folder)
 
 
@@ -123,14 +140,15 @@ def asked_for(experiment: Experiment, options: Options) -> Experiment:
         "m": "slope",
         "b": "base",
         "max_steps": "max_steps_in_episode",
-        **{name: name for name in ("field_file", "width", "height")},
+        **{name: name for name in ("field_file", "field_pixel_size", "field_range", "goal")},
+        **{name: name for name in ("units", "pixel_size", "stiffness_unit", "width", "height")},
         **{name: name for name in ("num_founders", "threshold_nodes")},
     }
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if "substrate" in given:
         if "field_file" in given:
             raise UsageError("--substrate and --field-file exclude each other: leave one out")
-        experiment = replace(experiment, field_file="")
+        experiment = replace(experiment, field_file="", field_pixel_size=None, field_range=None)
     changed = replace(experiment, **{names[name]: value for name, value in given.items()})
     _refuse_idle(changed, given)
     room = max(changed.capacity, changed.num_founders, math.ceil(changed.threshold_nodes))
@@ -139,6 +157,13 @@ def asked_for(experiment: Experiment, options: Options) -> Experiment:
 
 def _refuse_idle(experiment: Experiment, given: dict[str, Any]) -> None:
     """Raises UsageError for flags that have no effect on this ground."""
+    for name in ("field_pixel_size", "field_range"):
+        if name in given and not experiment.field_file:
+            raise UsageError(
+                f"--{name.replace('_', '-')} would have no effect without --field-file"
+            )
+    if "stiffness_unit" in given and experiment.units == "px":
+        raise UsageError("--stiffness-unit would have no effect without --units physical")
     if experiment.field_file:
         idle, why = ("m", "b", "width", "height"), "the ground is a measured field"
     elif experiment.ground == "random":
@@ -174,32 +199,38 @@ def write(
     seeds: list[int],
     played: list[list[Episode]],
     content: dict[str, Any],
-    width: float,
+    look: Look,
     components: Sequence[str],
 ) -> None:
-    """Writes all files, each whole or not at all; `summary.json` comes last."""
+    """Writes all files, each whole or not at all; `summary.json` comes last.
+
+    Places are those of pictures, but how far colonies came is told along their way to the goal.
+    """
 
     def rows():
         for seed, episodes in zip(seeds, played, strict=True):
             for number, episode in enumerate(episodes):
-                yield tables.rows(episode, seed, number, components)
+                yield tables.rows(shown.told(episode, look), seed, number, components)
 
-    of_seeds = [tables.episode_rows(*pair) for pair in zip(played, seeds, strict=True)]
+    along = [[shown.measured(episode, look) for episode in episodes] for episodes in played]
+    of_seeds = [tables.episode_rows(*pair) for pair in zip(along, seeds, strict=True)]
     tables.write_csv(folder / "trajectory.csv", rows())
     tables.write_npz(folder / "trajectory.npz", rows())
     tables.write_csv(folder / "episodes.csv", of_seeds)
-    everyone = [episode for episodes in played for episode in episodes]
-    pictures.trajectories(everyone, folder / "trajectories.png", width)
+    everyone = [episode for episodes in along for episode in episodes]
+    length = float(look.placed.length)
+    pictures.trajectories(everyone, folder / "trajectories.png", length, look.units)
     text = json.dumps(records.finite_or_null(content), indent=1)
     records.write_whole(folder / "summary.json", text + "\n")
 
 
-def write_graphs(folder: Path, seeds: list[int], played: list[list[Episode]]) -> None:
+def write_graphs(folder: Path, seeds: list[int], played: list[list[Episode]], look: Look) -> None:
     """Writes the descent of every colony."""
     folder.mkdir()
     for seed, episodes in zip(seeds, played, strict=True):
         for number, episode in enumerate(episodes):
-            graphml.write(folder / f"seed{seed}-episode{number}.graphml", episode)
+            path = folder / f"seed{seed}-episode{number}.graphml"
+            graphml.write(path, shown.told(episode, look))
 
 
 def table(content: dict[str, Any], folder: Path) -> Table:

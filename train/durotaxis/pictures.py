@@ -15,7 +15,10 @@ from matplotlib.lines import Line2D
 
 from envs.durotaxis import drawing, scenery, symbols
 from envs.durotaxis.env import Params, goal
+from envs.durotaxis.units import PIXELS, Units
+from train.durotaxis import shown
 from train.durotaxis.record import Episode
+from train.durotaxis.shown import Look
 from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, dress, legend_below, save
 
 INK, NEW, STAR = "#14181c", "#f08028", "#ff60a8"
@@ -24,38 +27,42 @@ ENDINGS = {"arrived": BLUE, "crowded": VERMILLION, "time up": GREY}
 OTHERS = "#b07aa1"
 
 
-def climb(episode: Episode, params: Params, directory: Path) -> list[Path]:
+def climb(
+    episode: Episode, params: Params, directory: Path, look: Look | None = None
+) -> list[Path]:
     """Writes `climb.gif` and `climb.png`, a film and a strip of an episode, into a directory."""
     paths = [directory / "climb.gif", directory / "climb.png"]
-    film(episode, params, paths[0])
-    strip(episode, params, paths[1])
+    film(episode, params, paths[0], look)
+    strip(episode, params, paths[1], look)
     return paths
 
 
-def ground_of(episode: Episode, params: Params) -> np.ndarray:
-    """The stiffness of every px, float32 `[H, W]`."""
-    return scenery.ground(episode.law, np.asarray(params.field), params.width, params.height)
-
-
-def film(episode: Episode, params: Params, path: str | Path) -> None:
+def film(episode: Episode, params: Params, path: str | Path, look: Look | None = None) -> None:
     """Writes the GIF of an episode, of about ten seconds, or longer for a long episode."""
     count = len(episode.ids)
     fps = float(np.clip(count / 10, 5, 30))
-    stiffness = ground_of(episode, params)
-    drawing.film(stiffness, episode.colony, episode.deleted, path, fps, episode.ending)
+    look = look or shown.plain(params)
+    stiffness = shown.stiffness_in(look, episode.law, params)
+    colony = shown.placed(episode, look).colony
+    drawing.film(stiffness, colony, episode.deleted, path, fps, episode.ending, *look)
 
 
-def strip(episode: Episode, params: Params, path: str | Path, count: int = 6) -> None:
+def strip(
+    episode: Episode, params: Params, path: str | Path, look: Look | None = None, count: int = 6
+) -> None:
     """Writes a PNG for print: `count` moments of an episode, evenly spaced, three in a row.
 
     The last shows how it ended. Raises ValueError for a count below 2.
     """
     if count < 2:
         raise ValueError(f"a strip needs at least 2 moments; got {count}")
-    stiffness = ground_of(episode, params)
+    look = look or shown.plain(params)
+    stiffness = shown.stiffness_in(look, episode.law, params)
     moments = sorted({round(x) for x in np.linspace(0, len(episode.ids) - 1, count)})
-    shown = jax.tree.map(lambda x: x[moments], episode.colony)
-    reach = drawing.reach_of(shown, share=1.0)
+    episode = shown.placed(episode, look)
+    reach = drawing.reach_of(jax.tree.map(lambda x: x[moments], episode.colony), share=1.0)
+    episode, unit = shown.measured(episode, look), look.units.length
+    reach, goal = reach * unit, scenery.goal_line(look.placed) * unit
     across = min(3, len(moments))
     down = -(-len(moments) // across)
     height, width = stiffness.shape
@@ -64,31 +71,34 @@ def strip(episode: Episode, params: Params, path: str | Path, count: int = 6) ->
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     is_log = scenery.shades(stiffness)[1]
     norm = (LogNorm if is_log else Normalize)(float(stiffness.min()), float(stiffness.max()))
+    extent = (0, width * unit, height * unit, 0)
     for axes, moment in zip(grid.flat, moments, strict=False):
-        image = axes.imshow(
-            stiffness, "viridis", norm=norm, extent=(0, width, height, 0), interpolation="nearest"
-        )
-        axes.axvline(float(goal(jnp.float32(width))), color="white", linestyle="--", linewidth=1)
+        image = axes.imshow(stiffness, "viridis", norm=norm, extent=extent, interpolation="nearest")
+        axes.plot(*goal.T, color="white", linestyle="--", linewidth=1)
         axes.plot(*episode.centroid[: moment + 1].T, color=STAR, linewidth=1, zorder=2)
         _draw_moment(axes, episode, moment, 4.0, False)
         if episode.alive[moment].any():
-            _draw_close_up(axes, image, episode, moment, reach)
+            _draw_close_up(axes, image, episode, moment, reach, goal)
         _entitle(axes, episode, moment)
     for axes in grid.flat[len(moments) :]:
         axes.set_visible(False)
     for axes in grid[-1]:
-        axes.set_xlabel("x (px)")
+        axes.set_xlabel(f"x ({look.units.length_name})")
     for axes in grid[:, 0]:
-        axes.set_ylabel("y (px)")
+        axes.set_ylabel(f"y ({look.units.length_name})")
     bar = figure.colorbar(image, ax=grid, aspect=30, shrink=0.9, pad=0.015)
-    bar.set_label("stiffness" + " (log scale)" * is_log)
+    bar.set_label(look.units.stiffness_label + " (log scale)" * is_log)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     legend_below(figure, _signs(), 6)
     save(figure, path)
 
 
-def trajectories(episodes: Sequence[Episode], path: str | Path, width: float) -> None:
-    """Writes a PNG of the centroid's x over steps, a line for each episode, and the goal.
+def trajectories(
+    episodes: Sequence[Episode], path: str | Path, width: float, units: Units = PIXELS
+) -> None:
+    """Writes a PNG of the centroid's way over steps, a line for each episode, and the goal.
+
+    The episodes are in `units`, ground and goal, `width` px away, are not yet.
 
     A dot marks the end of each; the farthest node may reach the goal before the centroid does.
     """
@@ -105,9 +115,10 @@ def trajectories(episodes: Sequence[Episode], path: str | Path, width: float) ->
         strength = float(np.clip(8 / len(episodes), 0.12, 0.8))
         axes.plot(np.arange(len(x)) / scale, x, color=colour, linewidth=0.9, alpha=strength)
         axes.plot((len(x) - 1) / scale, x[-1], ".", color=colour, markersize=4, alpha=0.6)
-    axes.axhline(float(goal(jnp.float32(width))), color=INK, linestyle="--", linewidth=1.2)
-    axes.set_ylim(0, 1.06 * width)
-    axes.set_ylabel("x of the centroid (px)")
+    end = float(goal(jnp.float32(width))) * units.length
+    axes.axhline(end, color=INK, linestyle="--", linewidth=1.2)
+    axes.set_ylim(0, 1.06 * width * units.length)
+    axes.set_ylabel(f"way of the centroid to the goal ({units.length_name})")
     handles = [
         Line2D([], [], color=ENDINGS.get(name, OTHERS), marker=".", label=f"{name}, {count:,}")
         for name, count in sorted(counts.items(), key=lambda item: -item[1])
@@ -141,22 +152,27 @@ def _draw_moment(axes: Axes, episode: Episode, moment: int, size: float, detaile
         axes.scatter(*episode.centroid[moment], zorder=6, **star)
 
 
-def _draw_close_up(axes: Axes, image: Any, episode: Episode, moment: int, reach: float) -> None:
-    """Draws the colony and `reach` px around it in the corner of the ground farthest from it."""
+def _draw_close_up(
+    axes: Axes, image: Any, episode: Episode, moment: int, reach: float, goal: np.ndarray
+) -> None:
+    """Draws the colony and `reach` around it in the corner of the ground farthest from it.
+
+    All lengths are in the units of the axes; `goal` `[2, 2]` are the ends of its line.
+    """
     stiffness = np.asarray(image.get_array())
-    height, width = stiffness.shape
+    _, width, height, _ = image.get_extent()
     x, y = episode.centroid[moment]
-    side = 0.52 * min(height, width)  # px
+    side = 0.52 * min(height, width)
     left = 0.97 - side / width if x < width / 2 else 0.03
     bottom = 0.04 if y < height / 2 else 0.96 - side / height
     inset = axes.inset_axes((left, bottom, side / width, side / height))
     inset.imshow(stiffness, image.get_cmap(), norm=image.norm, extent=(0, width, height, 0))
+    inset.plot(*goal.T, color="white", linestyle="--", linewidth=1)
     inset.set(xlim=(x - reach / 2, x + reach / 2), ylim=(y + reach / 2, y - reach / 2))
     inset.set_facecolor("#d9d9d9")
     inset.set_xticks([])
     inset.set_yticks([])
     inset.spines[:].set_color("white")
-    inset.axvline(float(goal(jnp.float32(width))), color="white", linestyle="--", linewidth=1)
     frame = (x - reach / 2, y - reach / 2, reach, reach)
     axes.indicate_inset(frame, edgecolor="white", alpha=0.9, linewidth=0.7)
     count = int(episode.colony.num_nodes[moment])

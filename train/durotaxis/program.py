@@ -4,8 +4,9 @@ from pathlib import Path
 
 import jax
 
-from train.durotaxis import episodes, evaluation, pictures, scene
+from train.durotaxis import episodes, evaluation, pictures, scene, spawn_pictures
 from train.durotaxis.config import PRESETS, SUMMARIES, Config, idle
+from train.durotaxis.shown import look_of
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host import pictures as curves
 from train.host import runs
@@ -15,13 +16,15 @@ from train.host.settings import Evaluation
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """The curve of a run, and the climb of one of `games` colonies played with `key`."""
+    """The curves of a run, and the climb of one of `games` colonies played with `key`."""
     experiment = run.config.env
     title = f"Durotaxis, {experiment.ground} ground, {experiment.spawning} spawning"
     curve = curves.draw_curve(run.directory, SCORE, title)
+    learned = spawn_pictures.draw(run.directory, run.seeds, experiment, title)
+    curve = [curve] if learned is None else [curve, learned]
     if not games:
-        return [curve]
-    return [curve, *draw_climb(run, games, key, run.directory, evaluation)[0]]
+        return curve
+    return [*curve, *draw_climb(run, games, key, run.directory, evaluation)[0]]
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
@@ -43,7 +46,8 @@ def draw_climb(
     env, params, agent = make_parts(config, greedy=config.run.evaluation_greedy)
     shown = episodes.chosen(ended)
     (episode,) = episodes.play(env, params, agent, run.agents[0], key, games, [shown])
-    return pictures.climb(episode, params, directory), float(ended.outcome["arrived"].mean())
+    look = look_of(config.env)
+    return pictures.climb(episode, params, directory, look), float(ended.outcome["arrived"].mean())
 
 
 PROGRAM = Program(

@@ -11,13 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.durotaxis import actions, drawing, rules, scenery
-from envs.durotaxis.env import Durotaxis, Params, State, goal
+from envs.durotaxis.env import Durotaxis, Params, State
 from envs.durotaxis.rewards import Ending
 from envs.durotaxis.substrate import Law
+from envs.durotaxis.units import Units
+from train.durotaxis import chances, shown
 from train.durotaxis import episodes as colonies
-from train.durotaxis import tables
 from train.durotaxis.record import TIME_UP
 from train.durotaxis.record import Episode as Colony
+from train.durotaxis.shown import Look, look_of
+from train.durotaxis.spawn_pictures import factor_of, label_of
 from train.durotaxis.training import make_parts
 from train.host.episodes import Bars, Episode, Recording, Scene, lines, with_last
 from train.host.live import Edit, Live
@@ -30,13 +33,6 @@ REACH = 120.0
 """Height of the close-up of a live colony, px."""
 FINEST = 300
 """Columns of the ground that is drawn; of a wider one every second, third, ... px."""
-UNITS = {
-    "delete_ratio": "deletion ratio",
-    "gamma": "γ, px",
-    "alpha": "α",
-    "noise": "noise, px",
-    "theta": "θ, rad",
-}
 
 
 def show(run: Run, wanted: Wanted) -> Scene:
@@ -44,39 +40,51 @@ def show(run: Run, wanted: Wanted) -> Scene:
     env, params, player = make_parts(run.config, greedy=run.config.run.evaluation_greedy)
     learned = run.agents[wanted.member]
     played = colonies.play(env, params, player, learned, wanted.key, wanted.count)
-    shown = [episode(env, params, x, wanted.limit) for x in played]
-    return Scene([SCRIPT], shown, constants(params))
+    look = look_of(run.config.env)
+    seen = [episode(env, params, x, wanted.limit, look) for x in played]
+    return Scene([SCRIPT], seen, constants(look))
 
 
 def live(run: Run, member: int) -> Live:
     """A colony that can be cut, on ground whose slope can be changed."""
     env, params, player = make_parts(run.config, greedy=run.config.run.evaluation_greedy)
-    edits = {"cut": Edit(f"cut the colony, {CUT:g} px around a place", cut)}
+    seen = look_of(run.config.env)
+    edits = {"cut": Edit(f"cut the colony, {CUT:g} px around a place", partial(cut, env, seen))}
     if not np.asarray(params.field).size:
         start = float(params.law.slope)
         edits["slope"] = Edit("slope of the stiffness, per px", with_slope, (-0.2, 0.2), start)
     return Live(
         *(env, params, player, run.agents[member]),
-        look=lambda game: looks(env, params, game),
+        look=lambda game: looks(env, params, game, seen),
         scripts=[SCRIPT],
-        constants=lambda state: constants(params) | ground(state.law, params) | {"reach": REACH},
-        picture=lambda state: np.asarray(
-            drawing.draw(stiffness(state.law, params), state.colony, step=int(state.time))
+        constants=lambda state: (
+            constants(seen) | ground(state.law, params, seen) | {"reach": REACH}
         ),
+        picture=lambda state: drawn(state, params, seen),
         ending=lambda outcome: next((name for name in Ending._fields if outcome[name]), TIME_UP),
         edits=edits,
     )
 
 
-def constants(params: Params) -> dict[str, Any]:
-    """What all colonies of an experiment share."""
+def drawn(state: State, params: Params, look: Look) -> np.ndarray:
+    """A picture of the colony, uint8 `[height, width, 3]`."""
+    stiffness = shown.stiffness_in(look, state.law, params)
+    x, y = look.placed.shown(np.asarray(state.colony.x), np.asarray(state.colony.y))
+    colony = replace(state.colony, x=x, y=y)
+    return np.asarray(drawing.draw(stiffness, colony, None, int(state.time), "", *look))
+
+
+def constants(look: Look) -> dict[str, Any]:
+    """What all colonies of an experiment share; places are px of the picture."""
     colours = scenery.viridis(np.linspace(0, 1, scenery.LEVELS))
-    size = {"width": float(params.width), "height": float(params.height)}
-    return {**size, "colours": colours, "goal": float(goal(params.width))}
+    size = {"width": float(look.placed.width), "height": float(look.placed.height)}
+    goal = scenery.goal_line(look.placed).astype(np.float32)
+    unit = f" {look.units.stiffness_name}".rstrip()
+    return {**size, "colours": colours, "goal": goal, "unit": unit}
 
 
 def looks(
-    env: Durotaxis, params: Params, game: Recording
+    env: Durotaxis, params: Params, game: Recording, look: Look
 ) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """What is drawn of a colony in a game that goes on, and the action it takes next."""
     nodes = game.state.colony  # [1, C]
@@ -85,20 +93,24 @@ def looks(
     alive = np.arange(nodes.x.shape[1]) < nodes.num_nodes[:, None]
     deleted, numbers = jax.device_get(_decided(env, params, action, alone))
     count = max(int(nodes.num_nodes[0]), 1)
-    centre = np.array([[x[0, :count].mean() for x in (nodes.x, nodes.y)]], np.float32)
-    shown = {
+    x, y = look.placed.shown(np.asarray(nodes.x), np.asarray(nodes.y))
+    centre = np.array([[v[0, :count].mean() for v in (x, y)]], np.float32)
+    seen = {
         "count": nodes.num_nodes,
-        "x": nodes.x,
-        "y": nodes.y,
+        "x": x,
+        "y": y,
         "parent": nodes.parent,
         "new": alive & (nodes.birth == game.state.time[:, None]) & (nodes.birth > 0),
         "deleted": alive & deleted[None],
         "centre": centre,
     }
-    if "node_probabilities" in game.explained:
-        shown["chance"] = game.explained["node_probabilities"][..., 1]
+    explained = {name: np.asarray(x)[0] for name, x in game.explained.items()}
+    chance = chances.of_nodes(explained, nodes.x[0], int(nodes.num_nodes[0]))
+    if chance is not None:
+        seen["chance"] = np.zeros(nodes.x.shape, np.float32)
+        seen["chance"][0, : len(chance)] = chance
     numbers = {name: x[None] for name, x in numbers.items() if np.isfinite(x)}
-    return shown, {"action": _bars(params, numbers)}
+    return seen, {"action": _bars(params, numbers, look.units)}
 
 
 @partial(jax.jit, static_argnums=0)
@@ -110,11 +122,17 @@ def _decided(
     return read.deleted, colonies.numbers_of(env, params, action)
 
 
-def cut(state: State, params: Params, place: tuple[float, float]) -> State:
-    """The state without the nodes near a place (x, y), px. Raises ValueError if none is left."""
+def cut(
+    env: Durotaxis, look: Look, state: State, params: Params, place: tuple[float, float]
+) -> State:
+    """The state without the nodes near a place (x, y) of the picture, px.
+
+    Raises ValueError if none is left.
+    """
     colony = state.colony
-    near = jnp.hypot(colony.x - place[0], colony.y - place[1]) < CUT
-    left = rules.without(colony, near)
+    x, y = look.placed.met(*np.array(place, float))
+    near = jnp.hypot(colony.x - float(x), colony.y - float(y)) < CUT
+    left = rules.without(colony, near, env.deletion)
     if int(left.num_nodes) == int(colony.num_nodes):
         raise ValueError(f"there is no node within {CUT:g} px of that place")
     if int(left.num_nodes) == 0:
@@ -127,23 +145,25 @@ def with_slope(state: State, params: Params, slope: float) -> State:
     return replace(state, law=replace(state.law, slope=jnp.float32(slope)))
 
 
-def episode(env: Durotaxis, params: Params, colony: Colony, limit: int) -> Episode:
+def episode(env: Durotaxis, params: Params, colony: Colony, limit: int, look: Look) -> Episode:
     """One colony and its first `limit` steps, as the report shows them."""
     moments = min(limit, len(colony.reward)) + 1
     until = lambda values: {name: x[:moments] for name, x in values.items()}
     ended: Any = colony.ended
     reached = f"{colony.ending} after {ended.length} steps, {colony.colony.num_nodes[-1]} nodes"
     earned = lines(colony, env.component_names)
+    way = "x of the centre" if look.placed.is_upright else "way to the goal"
     about = {
         "nodes": np.asarray(colony.colony.num_nodes, np.float32),
-        "x of the centre, px": colony.centroid[:, 0],
+        f"{way}, {look.units.length_name}": colony.centroid[:, 0] * look.units.length,
     }
+    seen = shown.placed(colony, look)
     return Episode(
         title=reached,
-        frames=until(frames(colony)),
+        frames=until(frames(seen)),
         lines=until(about | earned),
-        bars={"action": _action(params, colony, moments)},
-        constants=ground(colony.law, params) | {"reach": drawing.reach_of(colony.colony)},
+        bars={"action": _action(params, colony, moments, look.units)},
+        constants=ground(colony.law, params, look) | {"reach": drawing.reach_of(seen.colony)},
     )
 
 
@@ -151,7 +171,7 @@ def frames(colony: Colony) -> dict[str, np.ndarray]:
     """Nodes by slot at each of M moments, `[M, slots]`, and the centre `[M, 2]` px.
 
     `new` are the nodes born with the last step, `deleted` those that the next one deletes, and
-    `chance` is the policy's probability of deleting each, if it chooses them by itself.
+    `chance` is the policy's probability of deleting each.
     """
     nodes = colony.colony
     moment = np.arange(len(nodes.num_nodes))[:, None]
@@ -164,18 +184,13 @@ def frames(colony: Colony) -> dict[str, np.ndarray]:
         "deleted": colony.deleted,
         "centre": colony.centroid,
     }
-    chances = tables.deletion(colony)
-    return found if chances is None else found | {"chance": chances}
+    chance = chances.of_episode(colony)
+    return found if chance is None else found | {"chance": chance}
 
 
-def stiffness(law: Law, params: Params) -> np.ndarray:
-    """That of every px, float32 `[H, W]`."""
-    return scenery.ground(law, np.asarray(params.field), params.width, params.height)
-
-
-def ground(law: Law, params: Params) -> dict[str, Any]:
+def ground(law: Law, params: Params, look: Look) -> dict[str, Any]:
     """The colours of the ground by row and column, and the range of its stiffness."""
-    found = stiffness(law, params)
+    found = shown.stiffness_in(look, law, params)
     shade, is_log = scenery.shades(found)
     step = -(-found.shape[1] // FINEST)
     levels = np.round(shade[::step, ::step] * (scenery.LEVELS - 1)).astype(np.uint8)
@@ -183,19 +198,21 @@ def ground(law: Law, params: Params) -> dict[str, Any]:
     return {"ground": levels, **ends, "logarithmic": is_log}
 
 
-def _action(params: Params, colony: Colony, moments: int) -> Bars:
+def _action(params: Params, colony: Colony, moments: int, units: Units) -> Bars:
     """The numbers of the action over time."""
     known = {name: x for name, x in colony.numbers.items() if not np.isnan(x).all()}
-    made = _bars(params, known)
+    made = _bars(params, known, units)
     return made._replace(values=made.values[:moments])
 
 
-def _bars(params: Params, numbers: Mapping[str, np.ndarray]) -> Bars:
+def _bars(params: Params, numbers: Mapping[str, np.ndarray], units: Units) -> Bars:
     """Numbers of actions `[S]` by name, each within its bounds; M = S + 1 moments."""
-    values = with_last(np.stack(list(numbers.values()), axis=1))
+    factors = {name: factor_of(name, units) for name in numbers}
+    values = with_last(np.stack([x * factors[name] for name, x in numbers.items()], axis=1))
     known = np.nan_to_num(values)
+    bounds = [[end * factor for end in getattr(params.bounds, n)] for n, factor in factors.items()]
     limits = [
         (min(*bound, known[:, i].min()), max(*bound, known[:, i].max()))
-        for i, bound in enumerate(getattr(params.bounds, name) for name in numbers)
+        for i, bound in enumerate(bounds)
     ]
-    return Bars(values, [UNITS[name] for name in numbers], limits=limits)
+    return Bars(values, [label_of(name, units) for name in numbers], limits=limits)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxrl import evaluate, statistics
+from train.durotaxis import chances
 from train.durotaxis.record import NUMBERS, Episode
 from train.host.records import replacing, write_arrays
 
@@ -21,11 +22,12 @@ def rows(
     """One episode: a row for every node and step, including step 0 and the last.
 
     Ids are for life. `action` is what happens to the node next: `delete`, or `spawn` with its one
-    child (`spawn_node...`); empty after the last step. Lengths are in px. `delete_ratio` is the
-    share that the action asks for, or where it chooses each node by itself, the share deleted.
+    child (`spawn_node...`); empty after the last step. Lengths and stiffness are in the units of
+    the episode. `delete_ratio` is the share that the action asks for, or where it chooses each node
+    by itself, the share deleted.
     `value` is the critic's, the sum over the K `components` of the reward; `reward` and
-    `reward_NAME` are what the next step earns; `delete_probability` is the policy's for the node,
-    where it chooses each by itself.
+    `reward_NAME` are what the next step earns; `delete_probability` is the policy's for the node:
+    its own where each is chosen by itself, else the probability that the share reaches it.
     """
     colony, alive = episode.colony, episode.alive
     step = np.nonzero(alive)[0]  # [R]
@@ -74,21 +76,9 @@ def _by_step(episode: Episode, components: Sequence[str]) -> Columns:
 
 
 def _delete_probability(episode: Episode) -> Columns:
-    """`delete_probability` `[R]` of an agent that chooses each node by itself; else nothing."""
-    chances = deletion(episode)
-    return {} if chances is None else {"delete_probability": chances[episode.alive]}
-
-
-def deletion(episode: Episode) -> np.ndarray | None:
-    """The policy's probability of deleting each node, float32 `[S + 1, M]`, NaN after the last
-    step; None if it does not choose each by itself."""
-    chances: Any = episode.explained.get("node_probabilities")  # [S, C, 2]
-    if chances is None:
-        return None
-    found: Any = np.full(episode.alive.shape, np.nan, np.float32)
-    slots = min(found.shape[1], chances.shape[1])  # the last colony may be larger than any before
-    found[:-1, :slots] = chances[:, :slots, 1]
-    return found
+    """`delete_probability` `[R]`, where the policy explains it."""
+    found = chances.of_episode(episode)
+    return {} if found is None else {"delete_probability": found[episode.alive]}
 
 
 def _parent_ids(episode: Episode) -> np.ndarray:
@@ -114,7 +104,7 @@ def _children(episode: Episode) -> tuple[np.ndarray, Callable[[np.ndarray, Any],
 
 
 def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
-    """A row for every episode: how it ended, how far it came (px), the sum of each reward."""
+    """A row for every episode: how it ended, how far it came, the sum of each reward."""
     ended: list[Any] = [episode.ended for episode in episodes]
     last = [episode.colony.num_nodes[-1] for episode in episodes]
     rewards = [name for name in ended[0].outcome if name.startswith("reward_")]

@@ -1,4 +1,4 @@
-"""The training of a configuration of durotaxis, and the curriculum of a goal that moves away."""
+"""The training of a configuration of durotaxis, and the curricula of goal and of action."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from envs.durotaxis import actions
 from envs.durotaxis.env import Durotaxis, Params
 from jaxrl.agents import ppo
-from jaxrl.loop import Curriculum, make_loop
-from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic, PooledTorso
+from jaxrl.loop import Curriculum, Metrics, make_loop
+from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic, PooledTorso, held
 from jaxrl.types import Agent
-from train.durotaxis.config import Config, check, make_env
+from train.durotaxis import chances
+from train.durotaxis.config import Config, check, held_spawn, holds_spawn, make_env
 from train.host import games, settings
 
 SCORE = "arrived"
@@ -31,29 +32,41 @@ def make_training(config: Config) -> settings.Training:
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         labels=dict.fromkeys(
-            ("action_mean", "action_deviation"), actions.names(env.action, env.spawning)
+            ("action_mean", "action_deviation", "action_min", "action_max"),
+            actions.names(env.action, env.spawning),
         ),
         score=SCORE,
-        budget_shapes_learning=config.anneal or config.curriculum.first_width is not None,
+        budget_shapes_learning=config.anneal
+        or config.curriculum.first_width is not None
+        or holds_spawn(config),
     )
 
 
 def make_curriculum(config: Config, params: Params) -> Curriculum | None:
-    """A goal that moves away from `first_width`; its course is the number of updates."""
-    first = config.curriculum.first_width
-    if first is None:
+    """The goal moves away, or spawn parameters are held, or both; None where neither does.
+
+    Its course is the number of updates. What is held is among the parameters of the policy, so a
+    policy that is kept or exported acts as it did.
+    """
+    first, holds = config.curriculum.first_width, holds_spawn(config)
+    if first is None and not holds:
         return None
     total = config.run.total_updates(config.loop.steps_per_update)
 
     def params_at(updates: jax.Array) -> Params:
+        if first is None:
+            return params
         done = jnp.clip(updates / (config.curriculum.share * total), 0.0, 1.0)
         return replace(params, width=jnp.round(first + done * (params.width - first)))  # whole px
 
-    return Curriculum(
-        init=lambda: jnp.zeros((), jnp.int32),
-        params=params_at,
-        advance=lambda updates, agent_state, metrics: (updates + 1, agent_state, {}),
-    )
+    def advance(updates: jax.Array, state: ppo.State, metrics: Metrics):
+        if not holds:
+            return updates + 1, state, {}
+        is_held = lambda updates: updates < config.curriculum.hold_spawn * total
+        state = state._replace(params=held(state.params, is_held(updates + 1)))
+        return updates + 1, state, {"stage": jnp.where(is_held(updates), 1.0, 2.0)}
+
+    return Curriculum(lambda: jnp.zeros((), jnp.int32), params_at, advance)
 
 
 def make_parts(config: Config, greedy: bool = False) -> tuple[Durotaxis, Params, Agent]:
@@ -64,8 +77,10 @@ def make_parts(config: Config, greedy: bool = False) -> tuple[Durotaxis, Params,
     if config.anneal:
         updates = config.run.total_updates(config.loop.steps_per_update)
         agent_config = replace(agent_config, anneal_updates=float(updates))
-    agent = ppo.make(make_network(config, env), agent_config, greedy, config.loop.blocks)
-    return env, params, agent
+    network = make_network(config, env)
+    agent = ppo.make(network, agent_config, greedy, config.loop.blocks)
+    has_share = "delete_ratio" in actions.names(env.action, env.spawning)
+    return env, params, chances.explaining_share(agent, network) if has_share else agent
 
 
 def make_network(config: Config, env: Durotaxis) -> Any:
@@ -77,5 +92,9 @@ def make_network(config: Config, env: Durotaxis) -> Any:
     names = actions.names(env.action, env.spawning)
     ends = [getattr(config.env.bounds, name) for name in names]
     low, high = (tuple(float(end[i]) for end in ends) for i in (0, 1))
+    fixed = (None,) * len(names)
+    if holds_spawn(config):
+        spawn = held_spawn(config.env)
+        fixed = (None,) * (len(names) - len(spawn)) + spawn
     kind = HybridActorCritic if env.action == "nodes" else GraphActorCritic
-    return kind(torso, len(names), low, high, len(env.component_names))
+    return kind(torso, len(names), low, high, len(env.component_names), fixed)

@@ -1,0 +1,135 @@
+"""Episodes in units and in pictures whose goal is elsewhere: told, written, drawn."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import networkx
+import numpy as np
+import pytest
+
+from tests.train import untrained
+from tests.train.images import assert_drawn
+from train.durotaxis import episodes as colonies
+from train.durotaxis import evaluation, pictures, scene, shown, spawn_pictures, tables
+from train.durotaxis.config import experiment
+from train.durotaxis.training import make_parts
+from train.host import metrics_file
+from train.host.errors import UsageError
+from train.host.program import Wanted
+
+
+def played(**changes: Any):
+    """An untrained colony: its configuration, parameters and one episode."""
+    run = untrained.colony("linear")
+    config = replace(run.config, env=replace(run.config.env, **changes))
+    env, params, agent = make_parts(config, greedy=True)
+    (episode,) = colonies.play(env, params, agent, run.agents[0], jax.random.key(5), 1)
+    return config, params, episode
+
+
+PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}
+
+
+def test_units_scale_what_is_told_and_nothing_else():
+    config, _, episode = played(**PHYSICAL)
+    plain, told = (
+        tables.rows(x) for x in (episode, shown.told(episode, shown.look_of(config.env)))
+    )
+    lengths = {"centroid_x", "centroid_y", "box_height", "box_width", "node_x", "node_y"}
+    lengths |= {"spawn_node_x", "spawn_node_y", "gamma", "noise"}
+    stiffness = {"centre_intensity", "node_intensity", "spawn_node_intensity", "alpha"}
+    for name, values in plain.items():
+        if values.dtype.kind == "U":
+            np.testing.assert_array_equal(told[name], values)
+            continue
+        factor = 2.0 if name in lengths else 3.0 if name in stiffness else 1.0
+        np.testing.assert_allclose(told[name], factor * values, rtol=1e-6, err_msg=name)
+    _, _, same = played()
+    np.testing.assert_array_equal(same.colony.x, episode.colony.x)
+
+
+@pytest.mark.parametrize("goal", ["up", "left", "30"])
+def test_an_episode_is_placed_as_its_goal_is(goal: str):
+    config, params, episode = played(goal=goal)
+    look = shown.look_of(config.env)
+    told = shown.placed(episode, look)
+    alive = episode.alive
+    x, y = told.colony.x[alive], told.colony.y[alive]
+    assert ((x >= -1e-3) & (x <= 60) & (y >= -1e-3) & (y <= 40)).all()
+    back = look.placed.met(x, y)
+    np.testing.assert_allclose(back[0], episode.colony.x[alive], atol=1e-3)
+    ground = shown.stiffness_in(look, episode.law, params)
+    assert ground.shape == (40, 60)
+    inside = (x > 1) & (x < 59) & (y > 1) & (y < 39)
+    under = ground[y[inside].astype(int), x[inside].astype(int)]
+    np.testing.assert_allclose(under, episode.intensity[alive][inside], atol=0.11)  # 2 cells
+
+
+def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path):
+    run = untrained.colony("linear")
+    config = replace(run.config, env=replace(run.config.env, goal="up", **PHYSICAL))
+    run = run._replace(config=config, directory=tmp_path)
+    evaluation.evaluate(run, evaluation.Options("", episodes=2, graphml=True))
+    (folder,) = tmp_path.glob("eval-*")
+    with (folder / "trajectory.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    with np.load(folder / "trajectory.npz") as arrays:
+        assert arrays["node_y"].max() > 40, "in µm a ground of 40 px is 80 high"
+    first = [row for row in rows if row["step"] == "0" and row["episode"] == "0"]
+    assert all(float(row["node_y"]) > 2 * 40 * 0.9 - 1e-3 for row in first), "it begins below"
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["units"]["length_name"] == "µm"
+    graph = networkx.read_graphml(folder / "graphs" / "seed0-episode0.graphml")
+    row = next(r for r in rows if r["episode"] == "0")
+    assert graph.nodes[row["node_id"]]["y"] == pytest.approx(float(row["node_y"]))
+    assert_drawn(folder / "trajectories.png")
+    env, params, agent = make_parts(config, greedy=True)
+    (episode,) = colonies.play(env, params, agent, run.agents[0], jax.random.key(5), 1)
+    for path in pictures.climb(episode, params, tmp_path, shown.look_of(config.env)):
+        assert_drawn(path)
+    found = scene.show(run, Wanted(1, jax.random.key(1), 5))
+    goal = found.constants["goal"]
+    np.testing.assert_allclose(goal[:, 1], 40 - 37.5)  # the margin is 2 px
+    assert found.constants["unit"] == " kPa"
+
+
+def test_flags_of_evaluation_turn_and_measure():
+    options = evaluation.Options("", goal="left", units="physical", pixel_size=0.5)
+    found = evaluation.asked_for(experiment(), options)
+    assert (found.goal, found.units, found.pixel_size) == ("left", "physical", 0.5)
+    flags: list[Any] = []
+    flags += [{"field_range": (0.0, 1.0)}, {"field_pixel_size": 2.0}, {"stiffness_unit": 2.0}]
+    for flag in flags:
+        with pytest.raises(UsageError, match="would have no effect without"):
+            evaluation.asked_for(experiment(), evaluation.Options("", **flag))
+
+
+def test_the_numbers_of_actions_are_drawn_over_training(tmp_path: Path):
+    config = untrained.colony("linear").config
+    rows = [
+        {
+            "seed": 0,
+            "steps": 100 * (i + 1),
+            "finished": {"reward_distance": None if i == 0 else 0.1 * i, "reward_step": 0.0},
+            "agent": {
+                "policy_loss": -0.1,
+                "value_loss": 1.0 / (i + 1),
+                "action_mean": [0.4, 7.0, 2.0, 0.2, 0.0],
+                "action_deviation": [0.1, 2.0, 0.5, 0.1, 0.1],
+                "action_min": [0.0, 0.5, 0.5, 0.05, -0.5],
+                "action_max": [0.7, 15.0, 4.0, 0.5, 0.5],
+            },
+        }
+        for i in range(5)
+    ]
+    (tmp_path / metrics_file.NAME).write_text("")
+    assert spawn_pictures.draw(tmp_path, [0], config.env, "none") is None
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / metrics_file.NAME).write_text(text)
+    path = spawn_pictures.draw(tmp_path, [0], config.env, "A colony")
+    assert path
+    assert_drawn(path)

@@ -1,0 +1,130 @@
+"""What the policy did while it learned: the numbers of its actions, beside rewards and losses."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from envs.durotaxis.units import Units
+from train.durotaxis.config import Experiment, names_of_action
+from train.durotaxis.shown import units_of
+from train.host import pictures, series
+from train.host.diagnostics import COLOURS, DASHES
+from train.host.metrics_file import read_metrics
+from train.host.pictures import BLUE, GREY, STEPS, VERMILLION
+
+SYMBOLS = {
+    "delete_ratio": "share deleted",
+    "gamma": "γ",
+    "alpha": "α",
+    "noise": "noise",
+    "theta": "θ",
+}
+REWARD = "reward_"
+LOSSES = ("policy_loss", "value_loss")
+
+
+def draw(directory: Path, seeds: Sequence[int], experiment: Experiment, title: str) -> Path | None:
+    """Writes `spawn_parameters.png`; None without a row in the record.
+
+    A panel for each number of the action: mean over all steps and environments of a chunk, one
+    deviation to both sides, the smallest and the largest, and its bounds. Then the components of
+    the reward an episode, and the losses. Several seeds are one: their means and extremes.
+    """
+    rows = read_metrics(directory)
+    members = [x for x in series.by_member(rows, seeds) if x]
+    if not members or "action_min" not in members[0][0]["agent"]:
+        return None
+    names = names_of_action(experiment.action, experiment.spawning)
+    down = -(-(len(names) + 2) // 4)
+    figure = pictures.titled((13, 2.7 * down + 0.6), title)
+    grid = figure.subplots(down, 4, squeeze=False)
+    steps = np.array([row["steps"] for row in members[0]], float)
+    units = units_of(experiment)
+    for k, (axes, name) in enumerate(zip(grid.flat, names, strict=False)):
+        scale = _panel(axes, label_of(name, units), steps)
+        factor = factor_of(name, units)
+        low, high = (factor * end for end in getattr(experiment.bounds, name))
+        _draw_number(axes, steps / scale, members, k, factor)
+        for end, label in ((low, "bounds"), (high, None)):
+            axes.axhline(end, color=GREY, linewidth=0.8, linestyle="--", label=label)
+        axes.set_ylim(low - 0.06 * (high - low), high + 0.06 * (high - low))
+    rewards, losses, *rest = grid.flat[len(names) :]
+    found = [name for name in members[0][0]["finished"] if name.startswith(REWARD)]
+    _draw_measures(rewards, "reward an episode", steps, members, "finished", found)
+    _draw_measures(losses, "losses", steps, members, "agent", LOSSES)
+    for axes in rest:
+        axes.set_visible(False)
+    handles, _ = grid.flat[0].get_legend_handles_labels()
+    pictures.legend_below(figure, handles)
+    path = directory / "spawn_parameters.png"
+    pictures.save(figure, path)
+    return path
+
+
+def label_of(name: str, units: Units) -> str:
+    """What a number of the action is called, with its unit."""
+    unit = {"gamma": units.length_name, "noise": units.length_name, "theta": "rad"}
+    unit["alpha"] = units.stiffness_name
+    return f"{SYMBOLS[name]}, {unit[name]}" if unit.get(name) else SYMBOLS[name]
+
+
+def factor_of(name: str, units: Units) -> float:
+    """What a number of the action is multiplied by to be in units."""
+    factors = {"gamma": units.length, "noise": units.length, "alpha": units.stiffness}
+    return factors.get(name, 1.0)
+
+
+def _draw_number(
+    axes: Axes, x: np.ndarray, members: list[list[series.Row]], k: int, factor: float
+) -> None:
+    of = lambda name: _cut(series.parts(members, "agent", name)[k], len(x)) * factor
+    mean, deviation = np.nanmean(of("action_mean"), 0), np.nanmean(of("action_deviation"), 0)
+    axes.plot(x, mean, color=BLUE, label="mean")
+    band = {"color": BLUE, "alpha": 0.2, "linewidth": 0, "label": "one deviation"}
+    axes.fill_between(x, mean - deviation, mean + deviation, **band)
+    low, high = np.nanmin(of("action_min"), 0), np.nanmax(of("action_max"), 0)
+    axes.plot(x, low, ":", color=VERMILLION, linewidth=1, label="smallest and largest")
+    axes.plot(x, high, ":", color=VERMILLION, linewidth=1)
+
+
+def _draw_measures(
+    axes: Axes,
+    title: str,
+    steps: np.ndarray,
+    members: list[list[series.Row]],
+    group: str,
+    names: Sequence[str],
+) -> None:
+    """The means over the seeds of measures that are not 0 throughout."""
+    scale = _panel(axes, title, steps)
+    shown = 0
+    for name in names:
+        parts = series.parts(members, group, name)
+        if not parts or not np.nan_to_num(values := _cut(parts[0], len(steps))).any():
+            continue
+        colour, dashes = COLOURS[shown % 6], DASHES[shown // 6 % len(DASHES)]
+        label = name.removeprefix(REWARD).replace("_", " ")
+        known = np.isfinite(values).any(0)
+        mean = np.full(len(steps), np.nan)
+        mean[known] = np.nanmean(values[:, known], 0)
+        axes.plot(steps / scale, mean, dashes, label=label, linewidth=1.2, color=colour)
+        shown += 1
+    axes.set_yscale("symlog", linthresh=1.0)
+    if shown:
+        axes.legend(fontsize=6, frameon=False, ncols=1 + shown // 8)
+
+
+def _panel(axes: Axes, title: str, steps: np.ndarray) -> float:
+    """Title and axes; returns the divisor of the steps."""
+    axes.set_title(title, size=10, loc="left", parse_math=False)
+    scale = pictures.dress(axes, "environment steps", STEPS, float(steps[-1]))
+    axes.xaxis.label.set_fontsize(8)
+    axes.tick_params(labelsize=8)
+    return scale
+
+
+def _cut(parts: Sequence[np.ndarray], count: int) -> np.ndarray:
+    """The series of all members, `[S, count]`; NaN beyond a shorter one."""
+    return np.stack([np.append(x, np.full(count, np.nan))[:count] for x in parts])
