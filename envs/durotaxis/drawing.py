@@ -149,7 +149,7 @@ def _write_caption(
     """Step, nodes and how far the centroid has come; to the right how the episode ended."""
     pen, font, count = ImageDraw.Draw(picture), symbols.font(21), int(colony.num_nodes)
     words = [f"step {step}", f"{count} node{'s' * (count != 1)}"]
-    unit, name = scene.units.length, scene.units.length_name
+    unit, name = scene.units.length, scene.units.length_name.replace("µ", "u")  # not in the font
     if count:
         met = scene.placed.met(*_points(colony).T)[0].mean() * unit
         end = scene.placed.met(*scene.goal[0])[0] * unit

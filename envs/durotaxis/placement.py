@@ -105,15 +105,16 @@ def turned(field: np.ndarray, placed: Placement) -> np.ndarray:
 def picture(ground: np.ndarray, placed: Placement) -> np.ndarray:
     """The inverse of `turned`: ground `[breadth, length]` in the picture, `[height, width]`.
 
-    Beyond the ground the picture goes on as at its nearest edge.
+    NaN where the picture is not part of the ground.
     """
     if placed.is_upright:
         return ground
     columns, rows = np.meshgrid(np.arange(placed.width) + 0.5, np.arange(placed.height) + 0.5)
-    x, y = placed.met(columns, rows)
-    row = np.clip(np.floor(y).astype(int), 0, ground.shape[0] - 1)
-    column = np.clip(np.floor(x).astype(int), 0, ground.shape[1] - 1)
-    return ground[row, column]
+    column, row = (np.floor(v).astype(int) for v in placed.met(columns, rows))
+    inside = (row >= 0) & (row < placed.breadth) & (column >= 0) & (column < placed.length)
+    found = np.full(inside.shape, np.nan, ground.dtype)
+    found[inside] = ground[row[inside], column[inside]]
+    return found
 
 
 def _inside(degrees: float, width: int, height: int) -> tuple[int, int]:

@@ -140,19 +140,25 @@ def clipped(line: np.ndarray, box: tuple[int, int, int, int]) -> np.ndarray | No
 
 
 def shades(stiffness: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Stiffness scaled from 0, softest, to 1, stiffest, and whether the scale is logarithmic."""
-    low, high = float(stiffness.min()), float(stiffness.max())
+    """Stiffness scaled from 0, softest, to 1, stiffest, and whether the scale is logarithmic.
+
+    NaN, where there is no ground, stays.
+    """
+    low, high = float(np.nanmin(stiffness)), float(np.nanmax(stiffness))
     is_log = low > 0 and high / low > LOG_SCALE_RATIO
     values = np.log(stiffness) if is_log else stiffness
-    low, high = float(values.min()), float(values.max())
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
     return (values - low) / ((high - low) or 1.0), is_log
 
 
 def viridis(shade: np.ndarray) -> np.ndarray:
-    """Colours for numbers from 0 to 1: uint8 `[..., 3]`, in `LEVELS` steps."""
+    """Colours for numbers from 0 to 1, in `LEVELS` steps, the frame's for NaN: uint8 `[..., 3]`."""
+    missing = np.isnan(shade)
+    shade = np.where(missing, 0.0, shade)
     shade = np.round(np.asarray(shade) * (LEVELS - 1)) / (LEVELS - 1)
     knots = np.linspace(0, 1, len(VIRIDIS))
-    return np.stack([np.interp(shade, knots, c) for c in VIRIDIS.T], -1).round().astype(np.uint8)
+    colours = np.stack([np.interp(shade, knots, c) for c in VIRIDIS.T], -1).round()
+    return np.where(missing[..., None], FRAME, colours).astype(np.uint8)
 
 
 def _draw_legend(
@@ -162,12 +168,12 @@ def _draw_legend(
     pen, y, font = ImageDraw.Draw(image), image.height - LEGEND // 2, symbols.font(16)
     write = lambda x, text: pen.text((x, y), text, WHITE, font, anchor="lm")
     x, unit = GAP, f" {units.stiffness_name}".rstrip()
-    for text in ("stiffness", f"{stiffness.min():.3g}"):
+    for text in ("stiffness", f"{np.nanmin(stiffness):.3g}"):
         write(x, text)
         x += int(font.getlength(text)) + 8
     bar = viridis(np.linspace(0, 1, 150))[None].repeat(14, 0)
     image.paste(Image.fromarray(bar), (x, y - 7))
-    write(x + 158, f"{stiffness.max():.3g}{unit}" + " (log scale)" * is_log)
+    write(x + 158, f"{np.nanmax(stiffness):.3g}{unit}" + " (log scale)" * is_log)
     x = image.width - GAP
     for text in ("goal", "hull", "centroid", "to be deleted", "new", "node"):
         x -= int(font.getlength(text))

@@ -9,7 +9,9 @@ function groundPicture({ ground, colours }) {
   if (!grounds.has(ground)) {
     const canvas = element("canvas", { width: ground.size, height: ground.count });
     const image = new ImageData(ground.size, ground.count);
-    ground.values.forEach((level, i) => image.data.set([...colours.row(level), 255], 4 * i));
+    ground.values.forEach((level, i) => { // beyond the ground nothing is drawn
+      if (level < colours.count) image.data.set([...colours.row(level), 255], 4 * i);
+    });
     canvas.getContext("2d").putImageData(image, 0, 0);
     grounds.set(ground, canvas);
   }

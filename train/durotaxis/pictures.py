@@ -70,7 +70,9 @@ def strip(
     figure = Figure(figsize=(10, down * (tall + 0.32) + 0.75), dpi=PRINT, layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
     is_log = scenery.shades(stiffness)[1]
-    norm = (LogNorm if is_log else Normalize)(float(stiffness.min()), float(stiffness.max()))
+    norm = (LogNorm if is_log else Normalize)(
+        float(np.nanmin(stiffness)), float(np.nanmax(stiffness))
+    )
     extent = (0, width * unit, height * unit, 0)
     for axes, moment in zip(grid.flat, moments, strict=False):
         image = axes.imshow(stiffness, "viridis", norm=norm, extent=extent, interpolation="nearest")

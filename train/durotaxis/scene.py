@@ -31,6 +31,8 @@ CUT = 8.0
 """Distance from a place within which nodes are cut away, px."""
 REACH = 120.0
 """Height of the close-up of a live colony, px."""
+NO_GROUND = 255
+"""The level of places beyond the ground."""
 FINEST = 300
 """Columns of the ground that is drawn; of a wider one every second, third, ... px."""
 
@@ -193,8 +195,9 @@ def ground(law: Law, params: Params, look: Look) -> dict[str, Any]:
     found = shown.stiffness_in(look, law, params)
     shade, is_log = scenery.shades(found)
     step = -(-found.shape[1] // FINEST)
-    levels = np.round(shade[::step, ::step] * (scenery.LEVELS - 1)).astype(np.uint8)
-    ends = {"softest": float(found.min()), "stiffest": float(found.max())}
+    levels = np.round(shade[::step, ::step] * (scenery.LEVELS - 1))
+    levels = np.nan_to_num(levels, nan=NO_GROUND).astype(np.uint8)
+    ends = {"softest": float(np.nanmin(found)), "stiffest": float(np.nanmax(found))}
     return {"ground": levels, **ends, "logarithmic": is_log}
 
 
