@@ -66,7 +66,10 @@ def test_an_episode_is_placed_as_its_goal_is(goal: str):
     assert ground.shape == (40, 60)
     inside = (x > 1) & (x < 59) & (y > 1) & (y < 39)
     under = ground[y[inside].astype(int), x[inside].astype(int)]
-    np.testing.assert_allclose(under, episode.intensity[alive][inside], atol=0.11)  # 2 cells
+    known = np.isfinite(under)  # the middle of a pixel at the edge may lie beyond the ground
+    assert known.mean() > 0.8
+    found = episode.intensity[alive][inside]
+    np.testing.assert_allclose(under[known], found[known], atol=0.11)  # 2 cells
 
 
 def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path):
