@@ -140,8 +140,6 @@ def idle(config: AnyConfig) -> dict[str, str]:
     found = idle_in_agent(config)
     if config.anneal:
         found["agent.anneal_updates"] = "anneal sets it"
-    if config.agent.target_entropy is None:
-        found["agent.entropy_gain"] = "it needs agent.target-entropy"
     if RIVAL not in config.curriculum.opponents():
         found |= {f"rivals.{f.name}": "no stage has a rival" for f in fields(config.rivals)}
     if GUEST not in config.curriculum.opponents():
@@ -158,6 +156,8 @@ def idle_in_agent(config: AnyConfig) -> dict[str, str]:
     """The same for the fields of the agent and its network."""
     if isinstance(config, PPO):
         of_ppo = {"agent.component_weights": "the reward of two snakes has no components"}
+        if config.agent.target_entropy is None:
+            of_ppo["agent.entropy_gain"] = "it needs agent.target-entropy"
         return of_ppo | {"network.dueling": "it needs a preset of DQN"}
     of_dqn = {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
     return of_dqn | {"network.shared": "it needs a preset of PPO"}
