@@ -108,6 +108,7 @@ def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
     ended: list[Any] = [episode.ended for episode in episodes]
     last = [episode.colony.num_nodes[-1] for episode in episodes]
     rewards = [name for name in ended[0].outcome if name.startswith("reward_")]
+    recoveries = [name for name in ended[0].outcome if name == "recoveries"]
     return {
         "seed": np.full(len(episodes), seed),
         "episode": np.arange(len(episodes)),
@@ -118,6 +119,7 @@ def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
         "farthest_x": np.array([e.colony.x[e.alive].max() for e in episodes]),
         "centroid_start": np.array([episode.centroid[0, 0] for episode in episodes]),
         "centroid_end": np.array([episode.centroid[-1, 0] for episode in episodes]),
+        **{name: np.array([one.outcome[name] for one in ended]) for name in recoveries},
         "return": np.array([one.return_ for one in ended]),
         **{name: np.array([one.outcome[name] for one in ended]) for name in rewards},
     }

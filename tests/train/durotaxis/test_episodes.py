@@ -136,6 +136,28 @@ def test_the_descent_of_a_colony_is_a_graph(episodes, tmp_path: Path):
         assert len(between) == len(founders) - 1, "founders are linked as a path"
 
 
+def test_colonies_that_begin_again_have_new_names(parts):
+    _, _, agent = parts
+    lost = replace(SMALL, bounds=Bounds(delete_ratio=(0.0, 1.0)), recovery_nodes=3)
+    env, params = make_env(lost)
+    act = lambda state, memory, obs, key: (jnp.array([1.0, 5.0, 1.0, 0.1, 0.0]), memory, ())
+    (episode,) = colonies.play(env, params, agent._replace(act=act), (), jax.random.key(1), 1)
+    assert episode.ending == "empty"
+    assert episode.colony.num_nodes.tolist() == [5, 3, 3, 0]
+    named = [episode.ids[s][episode.alive[s]].tolist() for s in range(4)]
+    assert named == [[0, 1, 2, 3, 4], [5, 6, 7], [8, 9, 10], []]
+    found = graphml.nodes(episode)
+    assert {node: about["parent"] for node, about in found.items()} == {
+        **{0: -1, 1: 0, 2: 1, 3: 2, 4: 3, 5: -1, 6: 5, 7: 6, 8: -1, 9: 8, 10: 9}
+    }
+    assert found[9]["birth"] == 2
+    assert found[9]["death"] == 3
+    rows = tables.rows(episode, components=env.component_names)
+    at = lambda step: rows["reward_termination"][rows["step"] == step][0]
+    assert [at(s) for s in range(3)] == pytest.approx([-1, -1, -2])
+    assert tables.episode_rows([episode])["recoveries"].tolist() == [2]
+
+
 def test_tables_tell_rewards_and_values(parts):
     env, params, agent = parts
     wise = agent._replace(explain=lambda *_: {"value": jnp.arange(len(env.component_names)) * 1.0})
