@@ -2,21 +2,21 @@
 
 Cells never move. On every step some are deleted, and each of the others has one child. The links
 from parents to children form a forest, for every cell has at most one parent, so the whole graph is
-one integer per cell. What becomes of the children of a deleted cell, its `heirs`, is one of two
-rules: `forest` hands them to its parent, or makes them roots if there is none; `tree` hands them to
-the leftmost of them, and that one to the parent. No reward, no observation, no episode here.
+one integer per cell. For what becomes of the children of a deleted cell see `heirs`. No reward, no
+observation, no episode here.
 
 A colony of N cells lies in slots 0 to N - 1 of C; in a forest each parent in a lower slot than its
 children.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from envs.durotaxis import selection
+from envs.durotaxis.heirs import heirs
 
 # Selecting cells is part of the rules, so these are re-exported.
 from envs.durotaxis.selection import compact as compact
@@ -24,8 +24,6 @@ from envs.durotaxis.selection import leftmost as leftmost
 from envs.durotaxis.selection import rightmost as rightmost
 from envs.durotaxis.substrate import LEAST_INTENSITY, Number
 
-Deletion = Literal["forest", "tree"]
-DELETIONS: tuple[str, ...] = get_args(Deletion)
 RING = 10.0
 """Radius of the ring of cells that a lost colony begins again with, px."""
 JITTER, SPREAD = 1.5, 2.5
@@ -168,11 +166,11 @@ def grow(
     """Every cell outside `deleted`, bool `[C]`, has its child; then `deleted` die.
 
     `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N is ignored; for `deletion` see
-    `heirs`. The colony then has twice as many cells as survivors; if more than C, the caller must
+    `heirs.heirs`. The colony then has twice as many cells as survivors; if more than C, the caller must
     end the episode.
     """
     survives = alive(colony) & ~deleted
-    heir = heirs(colony, survives, deletion)
+    heir = heirs(colony.parent, colony.x, survives, deletion)
     return Growth(colony, survives, child_x, child_y, 2 * selection.size(survives), heir)
 
 
@@ -204,64 +202,10 @@ def recovered(
     )
 
 
-def heirs(colony: Colony, survives: jax.Array, deletion: str = "forest") -> jax.Array:
-    """The slot of the parent that every survivor has once the others are gone, or -1: int32 `[C]`.
-
-    `forest`: its nearest surviving ancestor. `tree`: see `tree_heirs`.
-    """
-    if deletion == "tree":
-        return tree_heirs(colony, survives)
-    return nearest_survivor(colony.parent, survives)
-
-
-def tree_heirs(colony: Colony, survives: jax.Array) -> jax.Array:
-    """`heirs` that keep a tree a tree: N cells stay connected by N - 1 links.
-
-    The dead go one by one, from the highest slot to the lowest. Of the children of one the leftmost
-    (of equal x that in the lowest slot) takes its place: it becomes the child of the parent, or a
-    root, and the parent of the other children. As links lead away from the root, a cell has one
-    parent at most.
-    """
-    slot = jnp.arange(survives.size, dtype=jnp.int32)
-
-    def remove(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        parent, dead = carry
-        last = jnp.max(jnp.where(dead, slot, -1))
-        is_child = parent == last
-        leftmost_x = jnp.min(jnp.where(is_child, colony.x, jnp.inf))
-        successor = jnp.min(jnp.where(is_child & (colony.x == leftmost_x), slot, slot.size))
-        parent = jnp.where(slot == successor, parent[last], jnp.where(is_child, successor, parent))
-        return jnp.where(slot == last, -1, parent), dead & (slot != last)
-
-    dead = alive(colony) & ~survives
-    return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), remove, (colony.parent, dead))[0]
-
-
-def nearest_survivor(parent: jax.Array, survives: jax.Array) -> jax.Array:
-    """The nearest surviving ancestor of every cell, or -1: int32 `[C]`.
-
-    `parent` int32 `[C]` is -1 for roots, `survives` bool `[C]`. Pointer jumping (Wyllie 1979): a
-    pointer to a dead cell follows that cell's pointer, so every round doubles the distance. It
-    stops as soon as nothing moves; chains of dead cells are mostly short.
-    """
-    slot = jnp.arange(parent.size, dtype=jnp.int32)
-
-    def jump(pointers: jax.Array) -> jax.Array:
-        following = jnp.where(survives, slot, pointers)
-        return jnp.where(pointers >= 0, following[jnp.maximum(pointers, 0)], -1)
-
-    def advance(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        pointers, _ = carry
-        jumped = jump(pointers)
-        return jumped, jnp.any(jumped != pointers)
-
-    return jax.lax.while_loop(lambda carry: carry[1], advance, (parent, jnp.bool_(True)))[0]
-
-
 def without(colony: Colony, removed: jax.Array, deletion: str = "forest") -> Colony:
-    """The colony after `removed`, bool `[C]`, have died and nobody has had a child; see `heirs`."""
+    """The colony after `removed`, bool `[C]`, have died and nobody has had a child."""
     survives = alive(colony) & ~removed
-    heir = heirs(colony, survives, deletion)
+    heir = heirs(colony.parent, colony.x, survives, deletion)
     rank = selection.rank(survives)
     parent = jnp.where(heir >= 0, rank[jnp.maximum(heir, 0)], -1)
     kept = compact((colony.x, colony.y, parent, colony.birth), survives)

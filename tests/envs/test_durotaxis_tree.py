@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 import pytest
 
-from envs.durotaxis import rules
+from envs.durotaxis import heirs, rules
 from envs.durotaxis.env import Durotaxis
 
 CAPACITY, SIZE = 64, (600.0, 400.0)
@@ -58,7 +58,7 @@ def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony,
     return colony, Links(list(range(size)), links, dict(enumerate(x.tolist())))
 
 
-heirs = jax.jit(rules.heirs, static_argnums=2)
+find = jax.jit(heirs.heirs, static_argnums=3)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
@@ -71,7 +71,7 @@ def test_the_leftmost_child_takes_the_place_of_the_dead(share: float):
         survives[:size] = random.random(size) >= share
         for name in reversed(np.flatnonzero(~survives[:size])):
             slow.delete(int(name), oriented=False)
-        found = np.asarray(heirs(colony, survives, "tree"))
+        found = np.asarray(find(colony.parent, colony.x, survives, "tree"))
         kept = np.flatnonzero(survives)
         assert {(int(found[i]), int(i)) for i in kept if found[i] >= 0} == slow.links
         if kept.size:
@@ -127,7 +127,7 @@ def test_the_environment_deletes_as_it_is_told():
     """The same actions: as many nodes at the same places, but only the tree stays connected."""
     key = jax.random.key(0)
     apart = {}
-    for deletion in rules.DELETIONS:
+    for deletion in heirs.DELETIONS:
         env = Durotaxis(capacity=40, action="nodes", deletion=deletion, observation="local")
         params = replace(env.default_params, threshold_nodes=40.0)
         obs, state = env.reset(jax.random.clone(key), params)

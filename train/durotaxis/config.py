@@ -9,9 +9,9 @@ from envs.durotaxis import placement, rewards
 from envs.durotaxis.actions import FIXED, PARAMETERS, Bounds, Form, Spawn, Spawning
 from envs.durotaxis.actions import names as names_of_action
 from envs.durotaxis.env import Durotaxis, Ground, Params
+from envs.durotaxis.heirs import Deletion
 from envs.durotaxis.placement import Placement
 from envs.durotaxis.rewards import RewardSet
-from envs.durotaxis.rules import Deletion
 from envs.durotaxis.substrate import Law, Ranges
 from jaxrl import checks
 from jaxrl.agents import ppo
