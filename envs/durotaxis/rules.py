@@ -166,8 +166,8 @@ def grow(
     """Every cell outside `deleted`, bool `[C]`, has its child; then `deleted` die.
 
     `child_x` and `child_y` are float32 `[C]` px; `deleted` beyond N is ignored; for `deletion` see
-    `heirs.heirs`. The colony then has twice as many cells as survivors; if more than C, the caller must
-    end the episode.
+    `heirs.heirs`. The colony then has twice as many cells as survivors; if more than C, the caller
+    must end the episode.
     """
     survives = alive(colony) & ~deleted
     heir = heirs(colony.parent, colony.x, survives, deletion)
