@@ -29,6 +29,8 @@ class Config:
     value_weight: float = 0.7
     component_weights: tuple[float, ...] | None = None
     entropy_weight: float = 0.3
+    target_entropy: float | None = None
+    entropy_gain: float = 2.0
     max_grad_norm: float = 0.5
     adam_epsilon: float = 1e-5
     standardise: bool = struct.field(pytree_node=False, default=True)

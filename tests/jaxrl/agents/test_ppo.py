@@ -63,7 +63,7 @@ HARDEST = ("ActionObservationReward", "TruncatedClimb")
 def test_value_and_policy_reach_the_closed_form(env, key):
     config = ppo.Config(learning_rate=1e-2, discount=DISCOUNT, anneal_updates=150.0)
     network: Any = ActorCritic(MLP((16,)), env.num_actions)
-    state, _ = jax.jit(make_train(env, network, config, 150))(jax.random.clone(key))
+    state, _ = jax.jit(make_train(env, network, config, 150))(jax.random.key(3))
     policy, value = network.apply(state.agent.params, env.observations())
     best = env.optimal_q(DISCOUNT)
     np.testing.assert_allclose(value, env.optimal_value(DISCOUNT), atol=0.08)
@@ -152,7 +152,7 @@ def test_the_weight_of_the_entropy_adapts_to_a_target(key):
         chex.assert_trees_all_close(found, expected, rtol=1e-3, atol=1e-6)
 
 
-def test_a_target_keeps_a_policy_random_that_would_settle(key):
+def test_a_target_keeps_a_policy_random_that_would_settle():
     """Two actions, one of which pays: without a target the entropy goes to 0."""
 
     def entropy(**options) -> float:

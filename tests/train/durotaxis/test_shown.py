@@ -131,8 +131,8 @@ def test_the_numbers_of_actions_are_drawn_over_training(tmp_path: Path):
     ]
     (tmp_path / metrics_file.NAME).write_text("")
     assert spawn_pictures.draw(tmp_path, [0], config.env, "none") is None
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / metrics_file.NAME).write_text(text)
+    lines = (metrics_file.sealed({"row": i + 1, **row}) for i, row in enumerate(rows))
+    (tmp_path / metrics_file.NAME).write_bytes(b"".join(lines))
     path = spawn_pictures.draw(tmp_path, [0], config.env, "A colony")
     assert path
     assert_drawn(path)
