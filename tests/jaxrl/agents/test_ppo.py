@@ -158,7 +158,9 @@ def test_a_target_keeps_a_policy_random_that_would_settle():
     def entropy(**options) -> float:
         config = ppo.Config(learning_rate=0.02, minibatches=1, entropy_weight=0.0, **options)
         network = ActorCritic(MLP((8,)), 2)
-        _, metrics = jax.jit(make_train(toy.ActionReward(), network, config, 150))(key)
+        _, metrics = jax.jit(make_train(toy.ActionReward(), network, config, 150))(
+            jax.random.key(3)
+        )
         return float(np.mean(metrics.agent["entropy"][-20:]))
 
     assert entropy() < 0.1
