@@ -429,7 +429,7 @@ def test_what_is_held_counts_in_nothing():
     inside = low + (high - low) * 0.3
     np.testing.assert_allclose(everything.log_prob(inside), whole.log_prob(inside), rtol=1e-6)
     slope = jax.grad(
-        lambda m: Held(whole.replace(raw=Normal(m, scale)), free, fixed).log_prob(drawn[0])
+        lambda m: Held(Squashed(Normal(m, scale), low, high), free, fixed).log_prob(drawn[0])
     )
     assert (np.asarray(slope(mean)) != 0).tolist() == free.tolist()
 
