@@ -7,8 +7,13 @@ import jax.numpy as jnp
 
 from envs.base import check_name
 
-ENCODERS: dict[str, tuple[int, ...] | None] = {"identity": None, "linear": (), "mlp": (16,)}
-"""Hidden layers of each; None if the velocity is the action itself."""
+ENCODERS: dict[str, tuple[int, ...] | None] = {
+    "identity": None,
+    "linear": (),
+    "mlp": (16,),
+    "state_mlp": (16,),
+}
+"""Hidden layers of each; None if the velocity is the action itself. `state_mlp` sees the state."""
 ENCODER_GAIN = 3**0.5  # on average a velocity is as large as its action
 ENCODER_BIAS = 0.1  # the action 0 should have little effect
 
@@ -58,7 +63,20 @@ def weights(key: jax.Array, encoder: str, num_inputs: int, dims: int) -> Layers:
     hidden = ENCODERS[encoder]
     if hidden is None:
         return ()
-    return layers(key, (num_inputs, *hidden, dims), ENCODER_GAIN, ENCODER_BIAS)
+    seen = num_inputs + dims if encoder == "state_mlp" else num_inputs
+    return layers(key, (seen, *hidden, dims), ENCODER_GAIN, ENCODER_BIAS)
+
+
+def effect(encoder: str, network: Layers, u: jax.Array, z: jax.Array) -> jax.Array:
+    """g(u, z): the velocity `[d]` that the action `u` `[m]` adds at the state `z` `[d]`.
+
+    Only `state_mlp` depends on z: h(u, z) - h(0, z) with h the network. It is 0 without an action,
+    as what the state does by itself is the field's.
+    """
+    if encoder != "state_mlp":
+        return apply(network, u)
+    of = lambda u: apply(network, jnp.concatenate([u, z]))
+    return of(u) - of(jnp.zeros_like(u))
 
 
 def check(encoder: str, num_inputs: int, dims: int) -> None:
@@ -69,5 +87,5 @@ def check(encoder: str, num_inputs: int, dims: int) -> None:
     if encoder == "identity" and num_inputs != dims:
         raise ValueError(
             f"num_inputs is {num_inputs}, but the encoder 'identity' takes {dims}; "
-            "choose encoder 'linear' or 'mlp'"
+            "choose encoder 'linear', 'mlp' or 'state_mlp'"
         )

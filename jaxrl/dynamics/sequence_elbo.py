@@ -5,8 +5,9 @@ before it, q(z_t) = N(mean_t, variance_t) the filtering distribution, and the mo
 
     z_{t+1} = z_t + dt (f(z_t) + g(u_t)) + sqrt(q dt) eps,  eps ~ N(0, I),
 
-with q the process noise per unit of time, a variance. Written for one window; `vmap` outside
-makes a batch. Letters: T times, S samples, K steps ahead, d latent dimensions, n channels.
+with q the process noise per unit of time, a variance; g may depend on z_t too. Written for one
+window; `vmap` outside makes a batch. Letters: T times, S samples, K steps ahead, d latent
+dimensions, n channels.
 """
 
 from collections.abc import Callable
@@ -64,8 +65,18 @@ class Dynamics(NamedTuple):
     """The model of the latent dynamics."""
 
     velocity: Velocity  # f
-    effect: jax.Array  # [T - 1, d] g(u_t), between time t and the next
+    effect: jax.Array  # [T - 1, d] g(u_t), between time t and the next; with `push` u_t [T - 1, m]
     process_variance: jax.Array  # [d] q, per unit of time
+    push: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+    """g(u, z), `[..., m], [..., d] -> [..., d]`, where the effect depends on the state; 0 at u = 0.
+    """
+
+    def drift(self, z: jax.Array, effect: jax.Array) -> jax.Array:
+        """f(z) + g: the expected velocity `[S, t, d]` at `z`, for `effect` `[1, t, ...]`."""
+        if self.push is None:
+            return self.velocity(z) + effect
+        action = jnp.broadcast_to(effect, (*z.shape[:-1], effect.shape[-1]))
+        return self.velocity(z) + self.push(action, z)
 
 
 def draw(key: jax.Array, config: Config, length: int, dims: int) -> Draws:
@@ -140,7 +151,7 @@ def latents(
         return sample, valid
     keep = draws.keep | (jnp.asarray(beta) == 0)
     before = sample[:, :-1]
-    ahead = before + config.dt * (dynamics.velocity(before) + dynamics.effect[None])
+    ahead = before + config.dt * dynamics.drift(before, dynamics.effect[None])
     # The first valid time has no predecessor to be predicted from: it stays the sample.
     stays = (keep[1:] | ~valid[:-1])[None, :, None]
     state = jnp.concatenate([sample[:, :1], jnp.where(stays, sample[:, 1:], ahead)], axis=1)
@@ -198,13 +209,13 @@ def rollout_means(
     CPU as shrinking ones.
     """
     length = state.shape[1]
-    beyond = jnp.zeros((config.k_steps, state.shape[-1]))
+    beyond = jnp.zeros((config.k_steps, dynamics.effect.shape[-1]))
     effect = jnp.concatenate([dynamics.effect, beyond])
     std = jnp.sqrt(dynamics.process_variance * config.dt).reshape(1, 1, -1)
     means = []
     for k in range(config.k_steps):
         push = effect[None, k : k + length]
-        means.append(state + config.dt * (dynamics.velocity(state) + push))
+        means.append(state + config.dt * dynamics.drift(state, push))
         if k + 1 < config.k_steps:
             state = means[k] + std * noise[k]
     return jnp.stack(means)

@@ -2,7 +2,8 @@
 
 Without a model: no input, random inputs, or random inputs that are held (`hold`). With the model
 learned so far: the input that leads to the largest predictive variance (`myopic`), or the plan
-whose observations have the largest expected information about the parameters (`planned`).
+that is best for one or several objectives (`planned`): expected information of its observations
+about the parameters, distance from a goal, novelty of its states.
 
 Axes: d latent dimensions, m inputs, H steps of a plan, N candidates, p parameters.
 """
@@ -18,12 +19,28 @@ from flax import struct
 from jaxrl import checks, planning
 from jaxrl.checks import Count, NonNegative
 from jaxrl.due import when
-from jaxrl.dynamics import fisher
+from jaxrl.dynamics import distillation, fisher
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.types import PyTree
 
 Kind = Literal["hold", "myopic", "planned"]
-Objective = Literal["d_optimal", "a_optimal", "disagreement"]
+OBJECTIVES = ("d_optimal", "a_optimal", "disagreement", "goal", "rnd")
+
+
+@struct.dataclass
+class Weights:
+    """Of the objectives of a plan, whose units differ; each counts where the policy names it."""
+
+    d_optimal: NonNegative = 1.0
+    """Of D-optimality, in nats (times 2)."""
+    a_optimal: NonNegative = 1.0
+    """Of A-optimality."""
+    disagreement: NonNegative = 1.0
+    """Of the sum of the field's predictive variances along the path."""
+    goal: NonNegative = 1.0
+    """Of the sum of the distances from the goal along the path, which is a cost."""
+    rnd: NonNegative = 1.0
+    """Of the sum of the novelties along the path."""
 
 
 @struct.dataclass
@@ -40,9 +57,17 @@ class Config:
     """hold: share of the largest input; 0 for none."""
     lookahead: Count = struct.field(pytree_node=False, default=5)
     """myopic: steps ahead that are predicted, each candidate being held."""
-    objective: Objective = struct.field(pytree_node=False, default="d_optimal")
-    """planned: D-optimality (decrease of the log-determinant of the parameters' covariance),
-    A-optimality (of its trace), or the predictive variance of the field along the path."""
+    objective: str = struct.field(pytree_node=False, default="d_optimal")
+    """planned: d_optimal (decrease of the log-determinant of the parameters' covariance), a_optimal
+    (of its trace), disagreement (predictive variance of the field along the path), goal (nearness
+    to a goal) or rnd (novelty, by random network distillation); several joined by +, weighted."""
+    weights: Weights = Weights()
+    """planned: how much each objective counts."""
+    goal: tuple[float, ...] = (0.0,)
+    """goal: where the state should be, or, for a sequence VAE, what should be observed; a number
+    for each component, or one for all."""
+    rnd: distillation.Config = distillation.Config()
+    """rnd: the networks."""
     propagate: bool = struct.field(pytree_node=False, default=False)
     """planned: include the effect of the parameters on later states, observed with noise."""
     every: Count = struct.field(pytree_node=False, default=2)
@@ -53,6 +78,11 @@ class Config:
     """myopic, planned: cost of the squared input, per step."""
     planner: planning.Config = planning.Config(initial_std=1.0, colour=2.5)
     """planned: the search."""
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Of plans; empty for other kinds."""
+        return tuple(self.objective.split("+")) if self.kind == "planned" else ()
 
 
 class PredictiveModel(NamedTuple):
@@ -71,6 +101,10 @@ class PredictiveModel(NamedTuple):
     """`z [d] -> [d, d]`: information of one observation, M = HᵀR⁻¹H, in those units."""
     predictive_variance: Callable[[jax.Array], jax.Array]
     """`z [d] ->` predictive variance of the field there, in any unit."""
+    novelty: Callable[[jax.Array], jax.Array] | None = None
+    """`z [d] ->` how new the state is; needed for the objective rnd."""
+    place: Callable[[jax.Array], jax.Array] = lambda z: z
+    """`z [d] -> [k]`: the coordinates in which a goal is given."""
 
 
 ModelOf = Callable[[PyTree], PredictiveModel]
@@ -199,8 +233,8 @@ def directions(num_inputs: int) -> jax.Array:
 
 
 def plan_cost(config: Config, model: PredictiveModel, z: jax.Array, plans: jax.Array) -> jax.Array:
-    """Cost `[N]` of plans `[N, H, m]` from state `z [d]`: action cost minus information."""
-    gain = jax.vmap(partial(information, config, model), in_axes=(0, None))(plans, z)
+    """Cost `[N]` of plans `[N, H, m]` from state `z [d]`: action cost minus what is gained."""
+    gain = jax.vmap(partial(gained, config, model), in_axes=(0, None))(plans, z)
     return config.action_cost * jnp.sum(plans**2, axis=(1, 2)) - gain
 
 
@@ -215,27 +249,56 @@ def path(model: PredictiveModel, z: jax.Array, actions: jax.Array) -> jax.Array:
     return jnp.concatenate([z[None], later])
 
 
-def information(
-    config: Config, model: PredictiveModel, actions: jax.Array, z: jax.Array
-) -> jax.Array:
-    """Expected information of the plan `actions` `[H, m]` from `z` `[d]`; a scalar, at least 0."""
+def gained(config: Config, model: PredictiveModel, actions: jax.Array, z: jax.Array) -> jax.Array:
+    """Weighted sum of the objectives of the plan `actions` `[H, m]` from `z` `[d]`; a scalar."""
     states = path(model, z, actions)
-    if config.objective == "disagreement":
+    parts = [
+        getattr(config.weights, name) * objective(config, name, model, actions, states)
+        for name in config.objectives
+    ]
+    return sum(parts[1:], parts[0])
+
+
+def objective(
+    config: Config, name: str, model: PredictiveModel, actions: jax.Array, states: jax.Array
+) -> jax.Array:
+    """One objective of the path `states` `[H + 1, d]`, to be maximised; a scalar."""
+    if name == "disagreement":
         return jnp.sum(jax.vmap(model.predictive_variance)(states[1:]))
+    if name == "goal":
+        return -jnp.sum(distances(config, jax.vmap(model.place)(states[1:])))
+    if name == "rnd":
+        if model.novelty is None:
+            raise ValueError("the objective rnd needs a model that knows how new a state is")
+        return jnp.sum(jax.vmap(model.novelty)(states[1:]))
+    return information(config, name, model, actions, states)
+
+
+def distances(config: Config, places: jax.Array) -> jax.Array:
+    """`[T]`: how far from the goal `places` `[T, k]` are."""
+    goal = jnp.broadcast_to(jnp.stack([jnp.asarray(x) for x in config.goal]), places.shape[-1:])
+    square = jnp.sum((places - goal[None]) ** 2, axis=-1)
+    return jnp.sqrt(square)
+
+
+def information(
+    config: Config, name: str, model: PredictiveModel, actions: jax.Array, states: jax.Array
+) -> jax.Array:
+    """Expected information of a plan, by D- or A-optimality, as `name` says; at least 0."""
     if config.propagate:
-        return information_of_later_states(config, model, actions, states)
+        return information_of_later_states(name, model, actions, states)
     counted = states[config.every :: config.every]  # the first state is the same for all plans
     design = jax.vmap(model.design)(counted)
     gram = fisher.kernel(design, model.root)
-    outputs = len(z) if design.ndim == 2 else 1
-    if config.objective == "d_optimal":
+    outputs = states.shape[1] if design.ndim == 2 else 1
+    if name == "d_optimal":
         return fisher.d_gain(gram, 1 / model.relative_noise, outputs)
     squared = fisher.squared_kernel(design, model.root)
     return fisher.a_gain(gram, squared, 1 / model.relative_noise, outputs)
 
 
 def information_of_later_states(
-    config: Config, model: PredictiveModel, actions: jax.Array, states: jax.Array
+    name: str, model: PredictiveModel, actions: jax.Array, states: jax.Array
 ) -> jax.Array:
     """As `information`, from noisy observations of `states` `[H + 1, d]` and their sensitivity."""
     before, after = states[:-1], states[1:]
@@ -244,7 +307,7 @@ def information_of_later_states(
     moved = fisher.propagated(transitions, 1.0)  # the design holds the time step
     observed = jax.vmap(model.observation_information)(after)
     gram = fisher.observation_kernel(fisher.kernel(design, model.root), moved, observed)
-    if config.objective == "d_optimal":
+    if name == "d_optimal":
         return fisher.d_gain(gram)
     squared = fisher.squared_kernel(design, model.root)
     return fisher.a_gain(gram, fisher.observation_kernel(squared, moved, observed))
@@ -257,6 +320,7 @@ def check_config(config: Config) -> None:
     horizon = config.planner.horizon
     if config.kind != "planned":
         return
+    check_objectives(config.objectives)
     if isinstance(config.replan_steps, int) and config.replan_steps > horizon:
         raise ValueError(
             f"replan_steps is {config.replan_steps}, expected at most the planned "
@@ -264,3 +328,21 @@ def check_config(config: Config) -> None:
         )
     if config.every > horizon:
         raise ValueError(f"every is {config.every}, expected at most the planned horizon={horizon}")
+
+
+def check_objectives(names: tuple[str, ...]) -> None:
+    """Raises ValueError unless every name is known and given once."""
+    if not {*names} <= {*OBJECTIVES} or len({*names}) < len(names):
+        raise ValueError(
+            f"objective is {'+'.join(names)}, expected some of {', '.join(OBJECTIVES)}, each once, "
+            "joined by +"
+        )
+
+
+def check_goal(config: Config, components: int) -> None:
+    """Raises ValueError for a goal of another number of components than `components` or 1."""
+    if "goal" in config.objectives and len(config.goal) not in (1, components):
+        raise ValueError(
+            f"goal has {len(config.goal)} numbers, expected {components}, one for each component, "
+            "or one for all"
+        )

@@ -7,14 +7,16 @@ near 0. Written for one point `[d]`; leading axes are carried along.
 from typing import Literal, get_args
 
 import jax
+import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxrl.dynamics import rbf
+from jaxrl.dynamics import bases, rbf
+from jaxrl.dynamics.bases import Fourier
 from jaxrl.dynamics.rbf import Grid
 
 SMALL = nn.initializers.normal(0.01)
 
-Effect = Literal["identity", "linear", "mlp"]
+Effect = Literal["identity", "linear", "mlp", "state_mlp"]
 
 
 class LinearField(nn.Module):
@@ -70,8 +72,28 @@ class RBFField(nn.Module):
         return rbf.combined(self.grid, weights, z)
 
 
+class FourierField(nn.Module):
+    """f(z) = Wᵀ φ(z), where φ are C random waves of `jaxrl.dynamics.bases`: for many dimensions.
+
+    The one parameter is W, `weights` `[C, d]`. Raises ValueError for points with other dimensions.
+    """
+
+    basis: Fourier
+    """The waves."""
+
+    @property
+    def latent(self) -> int:
+        """d."""
+        return self.basis.dims
+
+    @nn.compact
+    def __call__(self, z: jax.Array) -> jax.Array:
+        weights = self.param("weights", SMALL, (self.basis.num_features, self.latent))
+        return bases.combined(self.basis, weights, z)
+
+
 class ActionEffect(nn.Module):
-    """g(u), `[..., m] -> [..., d]`: what an action adds to the velocity.
+    """g(u) or g(u, z), `[..., m] -> [..., d]`: what an action adds to the velocity.
 
     Raises ValueError for an unknown kind, and for identity with m other than d.
     """
@@ -79,11 +101,17 @@ class ActionEffect(nn.Module):
     latent: int
     """d."""
     kind: Effect = "identity"
-    """identity, g(u) = u; linear, with a bias; mlp, one layer of 16 with relu under a linear one.
-    """
+    """identity, g(u) = u; linear, with a bias; mlp, one layer of 16 with relu under a linear one;
+    state_mlp, h(u, z) - h(0, z) with h such layers: no effect without an action."""
+
+    @property
+    def of_state(self) -> bool:
+        """Whether the effect depends on the state."""
+        return self.kind == "state_mlp"
 
     @nn.compact
-    def __call__(self, action: jax.Array) -> jax.Array:
+    def __call__(self, action: jax.Array, z: jax.Array | None = None) -> jax.Array:
+        """`z` `[..., d]`, where the action acts, is only needed if the effect is `of_state`."""
         if self.kind not in get_args(Effect):
             raise ValueError(f"effect {self.kind!r} is unknown: use {', '.join(get_args(Effect))}")
         if self.kind == "identity" and action.shape[-1] != self.latent:
@@ -93,6 +121,10 @@ class ActionEffect(nn.Module):
             )
         if self.kind == "identity":
             return action
+        if self.of_state:
+            hidden, out = nn.Dense(16), nn.Dense(self.latent, use_bias=False, name="velocity")
+            h = lambda u: nn.relu(hidden(jnp.concatenate([u, z], axis=-1)))
+            return out(h(action) - h(jnp.zeros_like(action)))
         if self.kind == "mlp":
             action = nn.relu(nn.Dense(16)(action))
         return nn.Dense(self.latent, name="velocity")(action)

@@ -14,6 +14,7 @@ Letters: T times, S samples, K steps ahead, d latent dimensions, n channels, m a
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -23,8 +24,8 @@ from jaxrl.dynamics import sequence_elbo
 from jaxrl.dynamics.sequence_elbo import Belief, Config, Dynamics
 from jaxrl.networks import imputation
 from jaxrl.networks.decoder import Decoder, unconstrained
-from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
-from jaxrl.networks.recognition import SMALLEST, GRURecognition, MLPRecognition
+from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
+from jaxrl.networks.recognition import SMALLEST, Recognition
 from jaxrl.types import Metrics, PyTree
 
 PARTS = ("recognition", "field", "effect", "decoder", "noise", "process")
@@ -46,8 +47,8 @@ class SequenceVAE:
     Raises ValueError for parts of different latent dimensions and for unknown names in `held`.
     """
 
-    recognition: GRURecognition | MLPRecognition
-    field: LinearField | MLPField | RBFField
+    recognition: Recognition
+    field: LinearField | MLPField | RBFField | FourierField
     effect: ActionEffect
     decoder: Decoder
     members: int = 1
@@ -77,7 +78,7 @@ class SequenceVAE:
         return {
             "recognition": self.recognition.init(keys[0], self.initial(), y, u),
             "field": jax.vmap(self.field.init, (0, None))(field_keys, z),
-            "effect": self.effect.init(keys[1], u),
+            "effect": self.effect.init(keys[1], u, *((z,) if self.effect.of_state else ())),
             "decoder": decoder,
             **noise,
             "process": jnp.full(self.latent, unconstrained(self.process_variance)),
@@ -110,7 +111,7 @@ class SequenceVAE:
                 raise ValueError("observations are missing: give the time of a step, dt")
             expected = imputation.Model(
                 lambda carry, *now: self.step(params, carry, *now),
-                lambda z, u: z + dt * (self.velocity(params, z) + self.push(params, u)),
+                lambda z, u: z + dt * (self.velocity(params, z) + self.push(params, u, z)),
                 lambda z: self.emission(params, z)[0],
                 self.noise(params) * dt,
             )
@@ -128,9 +129,10 @@ class SequenceVAE:
         """f(z) of every member, `[..., d] -> [M, ..., d]`."""
         return jax.vmap(lambda field: apply(self.field, field, z))(params["field"])
 
-    def push(self, params: PyTree, action: jax.Array) -> jax.Array:
-        """g(u), `[..., m] -> [..., d]`."""
-        return apply(self.effect, params["effect"], action)
+    def push(self, params: PyTree, action: jax.Array, z: jax.Array) -> jax.Array:
+        """g(u, z), `[..., d]` from u `[..., m]` and z `[..., d]`."""
+        place = (z,) if self.effect.of_state else ()
+        return apply(self.effect, params["effect"], action, *place)
 
     def noise(self, params: PyTree) -> jax.Array:
         """q, `[d]`: process noise, a variance per unit of time."""
@@ -163,11 +165,7 @@ class SequenceVAE:
         """
         params = {k: jax.lax.stop_gradient(v) if k in self.held else v for k, v in params.items()}
         _, belief = self.encode(params, carry, window, config.dt)
-        dynamics = Dynamics(
-            lambda z: self.velocity(params, z),
-            self.push(params, window.before[1:]),
-            self.noise(params),
-        )
+        dynamics = self._dynamics(params, lambda z: self.velocity(params, z), window)
         draws = sequence_elbo.draw(key, config, *belief.mean.shape)
         observed = window.observed
         if observed is not None:
@@ -180,18 +178,25 @@ class SequenceVAE:
         )
         if self.members == 1:
             return loss, metrics
-        others = self._members(params, window.valid, belief, dynamics, draws, config, beta)
+        others = self._members(params, window, belief, dynamics, draws, config, beta)
         return loss + beta * jnp.sum(others), {**metrics, "members": jnp.mean(others)}
 
-    def _members(self, params, valid, belief, dynamics, draws, config, beta) -> jax.Array:
+    def _dynamics(self, params: PyTree, velocity: sequence_elbo.Velocity, window: Window):
+        """The dynamics in a window, with the field `velocity`."""
+        actions, noise = window.before[1:], self.noise(params)
+        if self.effect.of_state:
+            return Dynamics(velocity, actions, noise, partial(self.push, params))
+        return Dynamics(velocity, apply(self.effect, params["effect"], actions), noise)
+
+    def _members(self, params, window, belief, dynamics, draws, config, beta) -> jax.Array:
         """Σ_k w_k KL_k per valid step of every member but the first: `[M - 1]`."""
+        valid = window.valid
         state, keep = sequence_elbo.latents(draws, valid, belief, dynamics, config, beta)
-        fixed = (state, belief, dynamics.effect, dynamics.process_variance)
-        state, belief, effect, process = jax.lax.stop_gradient(fixed)
+        state, belief, fixed = jax.lax.stop_gradient((state, belief, params))
         weights = sequence_elbo.kl_weights(config.k_steps, config.decay)
 
         def one(field: PyTree) -> jax.Array:
-            own = Dynamics(lambda z: apply(self.field, field, z), effect, process)
+            own = self._dynamics(fixed, lambda z: apply(self.field, field, z), window)
             kl = sequence_elbo.k_step_kl(draws.steps, state, belief, valid, keep, own, config)
             return jnp.sum(weights * kl) / jnp.maximum(jnp.sum(valid), 1)
 

@@ -67,7 +67,7 @@ def next_state(
     model: SequenceVAE, params: PyTree, known: Known, u: jax.Array, z: jax.Array
 ) -> jax.Array:
     """The expected next state `[d]` after `z` `[d]` with the input `u` `[m]`."""
-    return z + known.dt * (model.velocity(params, z) + model.push(params, u))
+    return z + known.dt * (model.velocity(params, z) + model.push(params, u, z))
 
 
 def forecast(

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from jaxrl import linalg
-from jaxrl.dynamics import posterior, rbf
+from jaxrl.dynamics import bases, posterior, rbf
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.dynamics.stimulation import Known
-from jaxrl.networks.fields import RBFField
+from jaxrl.networks.fields import FourierField, RBFField
 from jaxrl.networks.latent import SequenceVAE, Window
 from jaxrl.types import PyTree
 
@@ -26,6 +26,8 @@ def design(model: SequenceVAE, params: PyTree, known: Known, z: jax.Array) -> ja
     """Derivative of the next state after `z` `[d]` by the field's parameters: `[p]` or `[d, p]`."""
     if isinstance(model.field, RBFField):
         return known.dt * rbf.features(model.field.grid, z)
+    if isinstance(model.field, FourierField):
+        return known.dt * bases.features(model.field.basis, z)
     flat, restore = ravel_pytree(jax.tree.map(lambda x: x[0], params["field"]))
     return known.dt * jax.jacrev(lambda w: model.field.apply(restore(w), z))(flat)
 

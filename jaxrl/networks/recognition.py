@@ -6,6 +6,9 @@ Written for one time and one stream; `encode` takes T consecutive times and equa
 Letters: n channels, m action dimensions, d latent dimensions, W width.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
@@ -69,12 +72,15 @@ class MLPRecognition(nn.Module):
     def encode(
         self, carry: tuple, y: jax.Array, before: jax.Array, valid: jax.Array
     ) -> tuple[tuple, jax.Array, jax.Array]:
-        """As `GRURecognition.encode`."""
+        """As `Recurrent.encode`."""
         return self(carry, y, before)
 
 
-class GRURecognition(nn.Module):
-    """A gated recurrent unit (Cho et al. 2014) on y_t and u_{t-1}, and a readout of its state."""
+class Recurrent(nn.Module):
+    """What recurrent filters share: a unit that takes y_t and u_{t-1}, and a readout of its state.
+
+    A subclass has the layers `incoming` and `readout`, `initial` and `unit`.
+    """
 
     latent: int
     """d."""
@@ -87,6 +93,45 @@ class GRURecognition(nn.Module):
     y_scale: float = 1.0
     """Observations are divided by it first."""
 
+    def __call__(
+        self, carry: Any, y: jax.Array, before: jax.Array
+    ) -> tuple[Any, jax.Array, jax.Array]:
+        """`(carry, mean [d], variance [d])` from y `[n]` and the action `[m]` before it."""
+        carry = self.unit()(carry, self.incoming(inputs(y, before, self.counts, self.y_scale)))
+        return carry, *self.readout(output(carry))
+
+    def encode(
+        self, carry: Any, y: jax.Array, before: jax.Array, valid: jax.Array
+    ) -> tuple[Any, jax.Array, jax.Array]:
+        """T times in a row; where `valid` is false the carry stays as it was.
+
+        Args:
+          carry: before the first of them.
+          y: `[T, n]`.
+          before: `[T, m]`, the action before each observation; zeros where there was none.
+          valid: bool `[T]`, false in padding.
+
+        Returns:
+          `(carry, mean [T, d], variance [T, d])`.
+        """
+        # What does not depend on the carry is computed for all times at once, outside the loop.
+        incoming = self.incoming(inputs(y, before, self.counts, self.y_scale))
+        unit = self.unit()
+
+        def step(carry: Any, now: tuple) -> tuple[Any, jax.Array]:
+            incoming, valid = now
+            after = unit(carry, incoming)
+            carry = jax.tree.map(lambda new, old: jnp.where(valid, new, old), after, carry)
+            return carry, output(carry)
+
+        # Unrolled by 5: with gradients on a CPU twice as fast as by 1, and as by all T.
+        carry, outputs = jax.lax.scan(step, carry, (incoming, valid), unroll=5)
+        return carry, *self.readout(outputs)
+
+
+class GRURecognition(Recurrent):
+    """A gated recurrent unit (Cho et al. 2014); its carry is the output `[W]`."""
+
     def setup(self):
         self.incoming = nn.Dense(3 * self.hidden)
         start = nn.initializers.lecun_normal()
@@ -98,40 +143,41 @@ class GRURecognition(nn.Module):
         """The carry before the first observation, zeros `[W]`."""
         return jnp.zeros(self.hidden)
 
-    def __call__(
-        self, carry: jax.Array, y: jax.Array, before: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """`(carry [W], mean [d], variance [d])` from y `[n]` and the action `[m]` before it."""
-        incoming = self.incoming(inputs(y, before, self.counts, self.y_scale))
-        carry = gated(carry, incoming, self.recurrent, self.bias)
-        return carry, *self.readout(carry)
-
-    def encode(
-        self, carry: jax.Array, y: jax.Array, before: jax.Array, valid: jax.Array
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """T times in a row; where `valid` is false the carry stays as it was.
-
-        Args:
-          carry: `[W]`, before the first of them.
-          y: `[T, n]`.
-          before: `[T, m]`, the action before each observation; zeros where there was none.
-          valid: bool `[T]`, false in padding.
-
-        Returns:
-          `(carry [W], mean [T, d], variance [T, d])`.
-        """
-        # What does not depend on the carry is computed for all times at once, outside the loop.
-        incoming = self.incoming(inputs(y, before, self.counts, self.y_scale))
+    def unit(self) -> Callable[[jax.Array, jax.Array], jax.Array]:
+        """`(carry, incoming [3 W]) -> carry`."""
         recurrent, bias = self.recurrent, self.bias
+        return lambda carry, incoming: gated(carry, incoming, recurrent, bias)
 
-        def step(carry: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
-            incoming, valid = now
-            carry = jnp.where(valid, gated(carry, incoming, recurrent, bias), carry)
-            return carry, carry
 
-        # Unrolled by 5: with gradients on a CPU twice as fast as by 1, and as by all T.
-        carry, carries = jax.lax.scan(step, carry, (incoming, valid), unroll=5)
-        return carry, *self.readout(carries)
+class LSTMRecognition(Recurrent):
+    """Long short-term memory (Hochreiter & Schmidhuber 1997; forget gates of Gers et al. 2000).
+
+    Its carry is the pair of cell and output, each `[W]`. Biases of forget gates start at 1.
+    """
+
+    def setup(self):
+        width = self.hidden
+        bias = jnp.zeros(4 * width).at[width : 2 * width].set(1.0)
+        self.incoming = nn.Dense(4 * width, bias_init=lambda *_: bias)
+        self.recurrent = self.param("recurrent", nn.initializers.orthogonal(), (width, 4 * width))
+        self.readout = Readout(self.latent, self.features)
+
+    def initial(self) -> tuple[jax.Array, jax.Array]:
+        """The carry before the first observation, zeros."""
+        return jnp.zeros(self.hidden), jnp.zeros(self.hidden)
+
+    def unit(self) -> Callable[[tuple, jax.Array], tuple]:
+        """`(carry, incoming [4 W]) -> carry`."""
+        recurrent = self.recurrent
+        return lambda carry, incoming: remembered(carry, incoming, recurrent)
+
+
+Recognition = MLPRecognition | GRURecognition | LSTMRecognition
+
+
+def output(carry: Any) -> jax.Array:
+    """What the readout sees of a carry, `[W]`: its last array."""
+    return jax.tree.leaves(carry)[-1]
 
 
 def gated(
@@ -147,6 +193,20 @@ def gated(
     reset, update = gates[:width], gates[width:]
     candidate = jnp.tanh(incoming[2 * width :] + reset * (own[2 * width :] + bias))
     return (1 - update) * candidate + update * carry
+
+
+def remembered(
+    carry: tuple[jax.Array, jax.Array], incoming: jax.Array, recurrent: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """One step of long short-term memory: cell and output, each `[W]`.
+
+    c' = σ(x_f + h R_f) c + σ(x_i + h R_i) tanh(x_g + h R_g) and h' = σ(x_o + h R_o) tanh c', for
+    what comes in x `[4 W]` and R `[W, 4 W]`, in the order i, f, g, o.
+    """
+    cell, hidden = carry
+    enter, keep, candidate, leave = jnp.split(incoming + hidden @ recurrent, 4)
+    cell = nn.sigmoid(keep) * cell + nn.sigmoid(enter) * jnp.tanh(candidate)
+    return cell, nn.sigmoid(leave) * jnp.tanh(cell)
 
 
 def inputs(y: jax.Array, before: jax.Array, counts: bool, y_scale: float) -> jax.Array:

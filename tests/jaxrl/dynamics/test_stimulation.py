@@ -12,7 +12,7 @@ from scipy import stats
 
 from jaxrl import planning
 from jaxrl.dynamics import rbf, stimulation
-from jaxrl.dynamics.stimulation import Config, PredictiveModel
+from jaxrl.dynamics.stimulation import Config, PredictiveModel, Weights
 
 GRID = rbf.Grid(per_axis=4, half_width=2.0)
 CENTRES, WIDTH = np.asarray(GRID.centres(), np.float64), GRID.width
@@ -59,6 +59,8 @@ def see(knowledge: Knowledge) -> PredictiveModel:
         predictive_variance=lambda z: (
             rbf.features(GRID, z) @ covariance[:P, :P] @ rbf.features(GRID, z)
         ),
+        novelty=lambda z: z[0] ** 2 + 0.1 * z[1] ** 4,
+        place=lambda z: jnp.stack([z[0] + z[1], z[0] * z[1], z[1]]),
     )
 
 
@@ -256,6 +258,76 @@ def test_the_cost_of_a_plan_is_that_of_the_definition(objective, propagate, shar
     assert np.ptp(expected) > 1e-2
 
 
+def goal_cost(states: np.ndarray, goal: tuple[float, ...]) -> float:
+    places = [np.array([x + y, x * y, y]) for x, y in states[1:]]
+    return sum(np.sqrt(np.sum((place - np.array(goal)) ** 2)) for place in places)
+
+
+def novelty_gain(states: np.ndarray) -> float:
+    return sum(x**2 + 0.1 * y**4 for x, y in states[1:])
+
+
+@pytest.mark.parametrize(
+    "objective", ["goal", "rnd", "goal+rnd", "d_optimal+goal+rnd", "disagreement+d_optimal"]
+)
+def test_goals_novelty_and_mixtures_cost_what_the_definitions_say(objective):
+    """Numbers of the weights, of the goal and of the price of inputs may be traced."""
+    weights, goal = Weights(d_optimal=0.7, disagreement=2.0, goal=1.5, rnd=3.0), (0.5, -1.0, 2.0)
+    config = replace(PLANNED, objective=objective, action_cost=0.1)
+    z = np.array([0.3, -0.4])
+
+    @jax.jit
+    def cost(weights, goal, plans):
+        traced = replace(config, weights=weights, goal=goal)
+        return stimulation.plan_cost(traced, see(KNOWN), single(z), plans)
+
+    flat, _ = full(KNOWN)
+    for plan, found in zip(plans(3), cost(weights, goal, plans(3)), strict=True):
+        plan, states = plan.astype(np.float64), [z]
+        for u in plan:
+            states.append(moved(states[-1], u, flat))
+        states, expected = np.array(states), 0.1 * np.sum(plan**2)
+        for name in objective.split("+"):
+            if name == "goal":
+                expected += 1.5 * goal_cost(states, goal)
+            elif name == "rnd":
+                expected -= 3.0 * novelty_gain(states)
+            else:
+                alone = replace(config, objective=name, action_cost=0.0)
+                expected += getattr(weights, name) * expected_cost(alone, KNOWN, z, plan)
+        np.testing.assert_allclose(found, expected, rtol=2e-4)
+
+
+def test_one_number_is_a_goal_for_every_component():
+    config = replace(PLANNED, objective="goal", goal=(0.5,))
+    states = single(np.random.default_rng(3).normal(size=(4, 3)))
+    expected = np.sqrt(np.sum((np.asarray(states) - 0.5) ** 2, axis=1))
+    np.testing.assert_allclose(stimulation.distances(config, states), expected, rtol=1e-5)
+    stimulation.check_goal(replace(config, goal=(1.0, 2.0)), 2)
+    with pytest.raises(ValueError, match="goal has 2 numbers, expected 3, one for each component"):
+        stimulation.check_goal(replace(config, goal=(1.0, 2.0)), 3)
+
+
+def test_a_plan_for_a_goal_goes_there():
+    """The distance after ten steps, against that without inputs."""
+    config = replace(PLANNED, objective="goal", goal=(0.0,), replan_steps=1)
+    here = lambda known: see(known)._replace(place=lambda z: z)
+    policy = stimulation.make(config, here, LOW, HIGH)
+    start = jnp.array([1.2, -1.0])
+
+    def step(carry, key):
+        z, stimulus = carry
+        action, stimulus = policy.act(KNOWN, z, stimulus, key)
+        return (see(KNOWN).step(z, action), stimulus), None
+
+    keys = jax.random.split(jax.random.key(0), 10)
+    (end, _), _ = jax.jit(lambda: jax.lax.scan(step, (start, policy.init()), keys))()
+    alone = start
+    for _ in range(10):
+        alone = see(KNOWN).step(alone, jnp.zeros(2))
+    assert np.linalg.norm(end) < 0.3 < np.linalg.norm(alone)
+
+
 @cache
 def planned_inputs() -> tuple[np.ndarray, np.ndarray, int]:
     """`(z [2, 7, d], actions [2, 7, m], searches)` of two experiments side by side."""
@@ -321,7 +393,12 @@ def test_dear_actions_are_small():
         ({"every": 5}, "^every is 5, expected at most the planned horizon=4"),
         ({"every": 0}, "^every is 0, expected a number at least 1"),
         ({"kind": "clever"}, "^kind is clever, expected hold or myopic or planned"),
-        ({"objective": "e_optimal"}, "^objective is e_optimal, expected d_optimal or"),
+        (
+            {"objective": "e_optimal"},
+            "^objective is e_optimal, expected some of d_optimal, a_optimal",
+        ),
+        ({"objective": "goal+goal"}, "^objective is goal.goal, expected some of .*each once"),
+        ({"weights": Weights(rnd=-1.0)}, "^weights.rnd is -1.0, expected a number at least 0"),
         ({"lookahead": 0}, "^lookahead is 0, expected a number at least 1"),
         ({"hold_steps": 0}, "^hold_steps is 0, expected a number at least 1"),
         ({"strength": -0.1}, "^strength is -0.1, expected a number at least 0.0"),

@@ -11,12 +11,13 @@ import pytest
 from scipy import stats
 
 from jaxrl.dynamics import rbf, sequence_elbo
+from jaxrl.dynamics.bases import Fourier
 from jaxrl.dynamics.rbf import Grid
 from jaxrl.dynamics.sequence_elbo import Config
 from jaxrl.networks.decoder import Decoder
-from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
+from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
 from jaxrl.networks.latent import SequenceVAE, Window
-from jaxrl.networks.recognition import GRURecognition, MLPRecognition
+from jaxrl.networks.recognition import GRURecognition, LSTMRecognition, MLPRecognition
 
 T, CHANNELS, ACTIONS = 5, 4, 3
 Y: Any = np.random.default_rng(0).poisson(3.0, (T, CHANNELS)).astype(np.float32)
@@ -27,6 +28,12 @@ MODEL = SequenceVAE(
     RBFField(Grid(per_axis=5)),
     ActionEffect(2, "linear"),
     Decoder(2, CHANNELS, "loglinear", "poisson", bin_width=0.5),
+)
+STATEFUL = replace(
+    MODEL,
+    recognition=LSTMRecognition(2, hidden=6, features=(4,)),
+    effect=ActionEffect(2, "state_mlp"),
+    members=2,
 )
 GAUSSIAN = replace(
     MODEL,
@@ -99,6 +106,80 @@ def test_the_filter_step_by_step_and_all_at_once(params):
     np.testing.assert_allclose(late.mean[2:], mean[:-2], rtol=1e-4, atol=1e-5)
 
 
+def away_from_zeros(model, seed):
+    leaves, tree = jax.tree.flatten(new(model, jax.random.key(seed)))
+    rng = np.random.default_rng(seed)
+    return tree.unflatten([x + 0.2 * rng.normal(size=x.shape).astype(np.float32) for x in leaves])
+
+
+def test_long_short_term_memory_by_hand():
+    """Step by step and all at once, and padding changes neither cell nor output."""
+    params = away_from_zeros(STATEFUL, 5)
+    p = jax.tree.map(np.asarray, params["recognition"]["params"])
+    heads, cell, h, means = p["readout"], np.zeros(6), np.zeros(6), []
+    dense = lambda layer, x: x @ layer["kernel"] + layer["bias"]
+    for t in range(T):
+        x = dense(p["incoming"], np.concatenate([Y[t], BEFORE[t]])) + h @ p["recurrent"]
+        enter, keep, candidate, leave = np.split(x, 4)
+        cell = sigmoid(keep) * cell + sigmoid(enter) * np.tanh(candidate)
+        h = sigmoid(leave) * np.tanh(cell)
+        torso = np.maximum(dense(heads["mean_torso"]["Dense_0"], h), 0)
+        means.append(dense(heads["mean"], torso))
+    (end, output), belief = jax.jit(STATEFUL.encode)(params, STATEFUL.initial(), WINDOW)
+    np.testing.assert_allclose(belief.mean, means, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose((end, output), (cell, h), rtol=1e-4, atol=1e-5)
+    carry, step = STATEFUL.initial(), jax.jit(STATEFUL.step)
+    for t in range(T):
+        carry, mean, _ = step(params, carry, Y[t], BEFORE[t])
+        np.testing.assert_allclose(mean, means[t], rtol=1e-4, atol=1e-5)
+    padded = WINDOW._replace(valid=jnp.arange(T) < 3)
+    (early, _), _ = jax.jit(STATEFUL.encode)(params, STATEFUL.initial(), padded)
+    shorter = Window(Y[:3], BEFORE[:3], jnp.ones(3, bool))
+    (stopped, _), _ = jax.jit(STATEFUL.encode)(params, STATEFUL.initial(), shorter)
+    np.testing.assert_allclose(early, stopped, rtol=1e-5, atol=1e-6)
+    fresh = new(STATEFUL, jax.random.key(0))["recognition"]["params"]["incoming"]["bias"]
+    np.testing.assert_array_equal(fresh, [0] * 6 + [1] * 6 + [0] * 12)
+
+
+def test_an_effect_that_depends_on_the_state_by_hand():
+    """h(u, z) - h(0, z), nothing without an action; and it is what the bound is trained with."""
+    params = away_from_zeros(STATEFUL, 6)
+    p = jax.tree.map(np.asarray, params["effect"]["params"])
+    z = np.random.default_rng(4).normal(size=(T, 2)).astype(np.float32)
+
+    def h(u, z):
+        hidden = np.concatenate([u, z]) @ p["Dense_0"]["kernel"] + p["Dense_0"]["bias"]
+        return np.maximum(hidden, 0) @ p["velocity"]["kernel"]
+
+    expected = [h(u, x) - h(0 * u, x) for u, x in zip(BEFORE, z, strict=True)]
+    found = STATEFUL.push(params, BEFORE, z)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert np.abs(found - STATEFUL.push(params, BEFORE, z + 1)).max() > 0.01
+    np.testing.assert_array_equal(STATEFUL.push(params, 0 * BEFORE, z), np.zeros((T, 2)))
+
+    config = Config(samples=2, k_steps=2, masking=True)
+    _, slope = gradients(STATEFUL, params, WINDOW, config)
+    assert all(np.isfinite(x).all() and np.any(x) for x in jax.tree.leaves(slope))
+    draws = sequence_elbo.draw(jax.random.key(4), config, T, 2)
+    _, belief = STATEFUL.encode(params, STATEFUL.initial(), WINDOW)
+    dynamics = sequence_elbo.Dynamics(
+        partial(STATEFUL.velocity, params),
+        jnp.asarray(BEFORE[1:]),
+        STATEFUL.noise(params),
+        partial(STATEFUL.push, params),
+    )
+    sample = np.asarray(
+        belief.mean[None] + jnp.sqrt(belief.variance)[None] * draws.sample
+    )  # [S, T, d]
+    means = sequence_elbo.rollout_means(draws.steps, jnp.asarray(sample), dynamics, config)
+    for s, t in ((0, 0), (1, 2), (1, T - 1)):
+        u = BEFORE[t + 1] if t + 1 < T else np.zeros(ACTIONS)  # beyond the window nothing
+        drift = np.asarray(STATEFUL.velocity(params, sample[s, t])) + (
+            h(u, sample[s, t]) - h(0 * u, sample[s, t])
+        )
+        np.testing.assert_allclose(means[0, s, t], sample[s, t] + 0.1 * drift, rtol=1e-4, atol=1e-5)
+
+
 def test_a_new_model_is_as_unsure_as_it_was_asked_to_be(fresh):
     carry, belief = jax.jit(GAUSSIAN.encode)(fresh, GAUSSIAN.initial(), WINDOW)
     assert carry == ()
@@ -122,7 +203,9 @@ def test_an_rbf_field_is_its_weights_times_the_features(dims, key):
 
 
 @pytest.mark.parametrize(
-    "field", [LinearField(2), MLPField(2), RBFField(Grid(5))], ids=lambda f: type(f).__name__
+    "field",
+    [LinearField(2), MLPField(2), RBFField(Grid(5)), FourierField(Fourier(9))],
+    ids=lambda f: type(f).__name__,
 )
 def test_fields_start_small_and_treat_points_alike(field, key):
     z = jax.random.normal(jax.random.key(1), (3, 6, 2))
@@ -196,7 +279,7 @@ def bound_of_parts(params, config):
     _, belief = MODEL.encode(params, MODEL.initial(), WINDOW)
     dynamics = sequence_elbo.Dynamics(
         partial(MODEL.velocity, params),
-        MODEL.push(params, WINDOW.before)[1:],  # the first action led to the first time
+        MODEL.push(params, WINDOW.before[1:], WINDOW.y[1:]),  # the first one led to the first time
         MODEL.noise(params),
     )
     draws = sequence_elbo.draw(jax.random.key(4), config, T, 2)
