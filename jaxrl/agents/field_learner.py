@@ -1,12 +1,14 @@
 """Bayesian learning of an unknown vector field, with experiment design.
 
-The state moves by z' = z + dt (f(z) + g(u)) + √(q dt) ε. The effect g of inputs and the observation
-model are known; f is a sum of Gaussian bumps whose weights have an exact Gaussian posterior, or a
-family of fields with few parameters, linearised. The state is observed as it is, or filtered.
+The state moves by z' = z + dt (f(z) + g(u, z)) + √(q dt) ε. The effect g of inputs and the
+observation model are known; f is a weighted sum of the functions of a basis, whose weights have an
+exact Gaussian posterior, or a family of fields with few parameters, linearised. The state is
+observed as it is, or filtered. Components may be angles: then the basis sees sine and cosine.
 
 Axes: d latent dimensions, m inputs, n channels, p parameters, T steps, N environments.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
@@ -17,7 +19,8 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import Positive, Span
-from jaxrl.dynamics import kalman, posterior, rbf, stimulation
+from jaxrl.dynamics import bases, distillation, kalman, posterior, rbf, stimulation
+from jaxrl.dynamics.bases import Basis
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import forecasts
 from jaxrl.dynamics.posterior import Posterior
@@ -31,7 +34,14 @@ class Config:
     """The prior, and how inputs are chosen."""
 
     grid: rbf.Grid = rbf.Grid()
-    """Centres of the bumps, and d; they must cover all reachable states."""
+    """bumps: their centres, which must cover all reachable states."""
+    basis: bases.Kind = struct.field(pytree_node=False, default="bumps")
+    """What the field is a sum of: Gaussian bumps on a grid, for two or three dimensions; random
+    waves (fourier) in any; or polynomials."""
+    fourier: bases.Fourier = bases.Fourier()
+    """fourier: the waves."""
+    polynomial: bases.Polynomial = bases.Polynomial()
+    """polynomial: their degree."""
     prior_speed: Positive = 0.5
     """Prior root mean square of a component of the field, or of a family's parameter."""
     process_noise: Positive = 0.01
@@ -45,6 +55,13 @@ class Config:
     policy: stimulation.Config = stimulation.Config()
     """How inputs are chosen."""
 
+    @property
+    def chosen(self) -> Basis:
+        """The basis."""
+        return {"bumps": self.grid, "fourier": self.fourier, "polynomial": self.polynomial}[
+            self.basis
+        ]
+
 
 class World(NamedTuple):
     """The known parts of an experiment; each function takes its numbers last."""
@@ -57,12 +74,16 @@ class World(NamedTuple):
     """`(z [d], e [p]) -> velocity [d]`: a family of fields with few parameters; None: bumps."""
     family_start: tuple[float, ...] = ()
     """Prior mean of the family's parameters e."""
+    circular: tuple[int, ...] = ()
+    """Components of the state that are angles within ±π, in rad; the basis sees the others as they
+    are, and then the sines and the cosines of these."""
 
 
 class State(NamedTuple):
     posterior: Posterior
     known: Known
     relative_noise: jax.Array  # variance of the last state's observation, in units of its noise
+    distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
 
 
 class Memory(NamedTuple):
@@ -81,12 +102,17 @@ def make(config: Config, world: World, known: Known) -> Agent:
         config.policy, partial(predictive_model, config, world), known.low, known.high
     )
 
+    seeks_novelty = "rnd" in config.policy.objectives
+
     def init(key: jax.Array, obs: jax.Array) -> State:
-        del key, obs
-        return State(first_posterior(config, world, known), known, jnp.ones(()))
+        del obs
+        distilled = ()
+        if seeks_novelty:
+            distilled = distillation.init(key, config.policy.rnd, dims_of(config, world))
+        return State(first_posterior(config, world, known), known, jnp.ones(()), distilled)
 
     def memory() -> Memory:
-        return Memory(first_belief(config), policy.init())
+        return Memory(first_belief(config, world), policy.init())
 
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
         belief = perceive(config, world, state, memory.expected, obs)
@@ -95,7 +121,6 @@ def make(config: Config, world: World, known: Known) -> Agent:
         return action, after, Extras(belief, stimulus.plan.invalid)
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
-        del key  # nothing is drawn
         one_by_one = jax.tree.map(
             lambda x: x.reshape(-1, *x.shape[2:]),
             (rollout.extras.belief, rollout.action, rollout.next_obs),
@@ -105,6 +130,12 @@ def make(config: Config, world: World, known: Known) -> Agent:
             return learned(config, world, state, *datum), None
 
         state, _ = jax.lax.scan(step, state, one_by_one)
+        if seeks_novelty:
+            state = state._replace(
+                distilled=distillation.visited(
+                    config.policy.rnd, state.distilled, one_by_one[0].mean, key
+                )
+            )
         noise = posterior.noise_variance(state.posterior) / known.dt
         metrics = {
             "information": state.posterior.information,
@@ -116,9 +147,31 @@ def make(config: Config, world: World, known: Known) -> Agent:
     return Agent(init, memory, act, update)
 
 
-def first_belief(config: Config) -> Belief:
+def dims_of(config: Config, world: World) -> int:
+    """d, dimensions of the state: those of the basis, but that an angle has two there."""
+    return config.chosen.dims - len(world.circular)
+
+
+def embedded(world: World, z: jax.Array) -> jax.Array:
+    """What the basis sees of states `[..., d]`, `[..., d + angles]`; see `World.circular`."""
+    if not world.circular:
+        return z
+    others = [i for i in range(z.shape[-1]) if i not in world.circular]
+    angles = z[..., jnp.array(world.circular)]
+    return jnp.concatenate([z[..., jnp.array(others)], jnp.sin(angles), jnp.cos(angles)], axis=-1)
+
+
+def wrapped(world: World, z: jax.Array) -> jax.Array:
+    """States, or differences of states, `[..., d]` with their angles within ±π."""
+    if not world.circular:
+        return z
+    angles = jnp.array(world.circular)
+    return z.at[..., angles].set((z[..., angles] + math.pi) % (2 * math.pi) - math.pi)
+
+
+def first_belief(config: Config, world: World) -> Belief:
     """Of the state before anything is observed."""
-    d = config.grid.dims
+    d = dims_of(config, world)
     return Belief(jnp.zeros(d), config.first_variance * jnp.eye(d))
 
 
@@ -129,18 +182,16 @@ def first_posterior(config: Config, world: World, known: Known) -> Posterior:
         variance = config.prior_speed**2 / noise
         belief = posterior.prior(
             len(world.family_start),
-            config.grid.dims,
+            config.chosen.dims,
             variance,
             noise,
             config.noise_strength,
             shared=False,
         )
         return belief._replace(mean=jnp.array(world.family_start))
-    at_centre = rbf.features(config.grid, jnp.zeros(config.grid.dims))
-    variance = config.prior_speed**2 / jnp.sum(at_centre**2) / noise
-    return posterior.prior(
-        config.grid.num_features, config.grid.dims, variance, noise, config.noise_strength
-    )
+    variance = config.prior_speed**2 / bases.mean_square(config.chosen) / noise
+    size, dims = config.chosen.num_features, dims_of(config, world)
+    return posterior.prior(size, dims, variance, noise, config.noise_strength)
 
 
 def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -148,7 +199,7 @@ def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Ar
     family, mean = world.family, state.posterior.mean
     if family is not None:
         return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
-    return rbf.combined(config.grid, mean, z)
+    return bases.combined(config.chosen, mean, embedded(world, z))
 
 
 def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -156,15 +207,16 @@ def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Arra
 
     0 at a wall, where the cause of a movement cannot be identified.
     """
-    dt, family = state.known.dt * is_free(state.known, z), world.family
+    dt, family = state.known.dt * is_free(world, state.known, z), world.family
     if family is None:
-        return dt * rbf.features(config.grid, z)
+        return dt * bases.features(config.chosen, embedded(world, z))
     return dt * jax.jacfwd(lambda e: family(z, e))(state.posterior.mean)
 
 
-def is_free(known: Known, z: jax.Array) -> jax.Array:
-    """Whether the state `[d]` touches no wall."""
-    return jnp.all(jnp.abs(z) < 0.999 * known.reach)
+def is_free(world: World, known: Known, z: jax.Array) -> jax.Array:
+    """Whether the state `[d]` touches no wall; angles never do."""
+    inside = jnp.abs(z) < 0.999 * known.reach
+    return jnp.all(inside.at[jnp.array(world.circular)].set(True) if world.circular else inside)
 
 
 def moved(config: Config, world: World, state: State, u: jax.Array, z: jax.Array) -> jax.Array:
@@ -172,7 +224,11 @@ def moved(config: Config, world: World, state: State, u: jax.Array, z: jax.Array
     known = state.known
     pushed = world.effect(u, z, known.numbers)
     after = z + known.dt * (velocity(config, world, state, z) + pushed)
-    return jnp.clip(after, -known.reach, known.reach)
+    bounded = jnp.clip(after, -known.reach, known.reach)
+    if not world.circular:
+        return bounded
+    angles = jnp.array(world.circular)  # which know no walls
+    return bounded.at[angles].set(wrapped(world, after)[angles])
 
 
 def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -203,7 +259,8 @@ def perceive(
         mean, variance = world.emission(z, state.known.numbers)
         return mean, variance if observed is None else jnp.where(observed, variance, jnp.inf)
 
-    return kalman.correct(expected, obs, emission)
+    belief = kalman.correct(expected, obs, emission)
+    return belief._replace(mean=wrapped(world, belief.mean))
 
 
 def expect(config: Config, world: World, state: State, belief: Belief, action: jax.Array) -> Belief:
@@ -235,10 +292,12 @@ def learned(
         emission = lambda z: world.emission(z, known.numbers)
         evidence = kalman.evidence(expected, next_obs, emission)
         error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
-    counted = jnp.where(is_free(known, step(belief.mean) + error), relative_noise, jnp.inf)
+    error = wrapped(world, error)
+    free = is_free(world, known, step(belief.mean) + error)
+    counted = jnp.where(free, relative_noise, jnp.inf)
     explained = matmul(regressors, state.posterior.mean)
     after = posterior.observed(state.posterior, regressors, explained + error, counted)
-    return State(after, known, relative_noise)
+    return state._replace(posterior=after, relative_noise=relative_noise)
 
 
 def forecast(
@@ -277,7 +336,7 @@ def beliefs(
         belief = perceive(config, world, state, expected, obs, observed)
         return expect(config, world, state, belief, action), belief
 
-    return jax.lax.scan(filter_step, first_belief(config), (obs, actions, observed))[1]
+    return jax.lax.scan(filter_step, first_belief(config, world), (obs, actions, observed))[1]
 
 
 def predictive_model(config: Config, world: World, state: State) -> PredictiveModel:
@@ -295,13 +354,15 @@ def predictive_model(config: Config, world: World, state: State) -> PredictiveMo
         relative_noise=state.relative_noise,
         observation_information=observation_information,
         predictive_variance=partial(uncertainty, config, world, state),
+        novelty=distillation.novelty_of(state.distilled),
     )
 
 
 def check_config(config: Config, world: World) -> None:
     """Raises ValueError for out-of-range or inconsistent settings."""
     checks.config(config)
-    rbf.check(config.grid)
+    bases.check(config.chosen)
     stimulation.check_config(config.policy)
+    stimulation.check_goal(config.policy, dims_of(config, world))
     if world.family is not None and not world.family_start:
         raise ValueError("a family of fields needs the prior mean of its parameters: family_start")

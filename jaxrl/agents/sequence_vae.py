@@ -22,7 +22,7 @@ from flax import struct
 from jaxrl import checks, replay
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, TwoOrMore
 from jaxrl.due import when
-from jaxrl.dynamics import kalman, sequence_elbo, stimulation
+from jaxrl.dynamics import distillation, kalman, sequence_elbo, stimulation
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.posterior import Posterior
 from jaxrl.dynamics.stimulation import Extras, Known, PredictiveModel, Stimulus
@@ -88,6 +88,7 @@ class Knowledge(NamedTuple):
     params: PyTree
     information: Posterior  # of the field's parameters; only its covariance counts
     known: Known
+    distilled: distillation.State | tuple[()] = ()
 
 
 class State(NamedTuple):
@@ -97,6 +98,7 @@ class State(NamedTuple):
     information: Posterior
     updates: jax.Array  # int32
     known: Known
+    distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
 
 
 class Memory(NamedTuple):
@@ -118,9 +120,14 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
     policy = stimulation.make(
         config.policy, partial(predictive_model, config, model), known.low, known.high
     )
+    stimulation.check_goal(config.policy, model.decoder.channels)
     num_inputs = len(known.low)
 
     def init(key: jax.Array, obs: jax.Array) -> State:
+        distilled = ()
+        if "rnd" in config.policy.objectives:
+            novelty_key = jax.random.fold_in(jax.random.clone(key), 1)
+            distilled = distillation.init(novelty_key, config.policy.rnd, model.latent)
         params = model.init(key, num_inputs)
         example = Step(jnp.zeros(model.decoder.channels), jnp.zeros(num_inputs))
         return State(
@@ -130,6 +137,7 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
             latent_information.initial(model, params, known, config.prior_speed, config.noise),
             jnp.zeros((), jnp.int32),
             known,
+            distilled,
         )
 
     def memory() -> Memory:
@@ -140,7 +148,7 @@ def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
         filtered, belief = latent_filter.step(
             config.state, model, state.params, state.known, memory.filter, memory.before, obs
         )
-        knowledge = Knowledge(state.params, state.information, state.known)
+        knowledge = Knowledge(state.params, state.information, state.known, state.distilled)
         action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
         extras = Extras(belief, stimulus.plan.invalid)
         return action, Memory(filtered, action, stimulus), extras
@@ -180,7 +188,11 @@ def learn(
     information = when(
         updates % config.recount_steps == 0, recount, (params, state.known, memory), information
     )
-    state = State(params, opt_state, memory, information, updates, state.known)
+    distilled = state.distilled
+    if isinstance(distilled, distillation.State):
+        visit_key = jax.random.fold_in(jax.random.clone(key), 1)
+        distilled = distillation.visited(config.policy.rnd, distilled, means, visit_key)
+    state = State(params, opt_state, memory, information, updates, state.known, distilled)
     metrics = jax.tree.map(jnp.mean, metrics)
     metrics["invalid_plans"] = jnp.max(rollout.extras.invalid_plans)
     return state, metrics
@@ -244,7 +256,7 @@ def recounted_information(config: Config, model: SequenceVAE, operands: tuple) -
 
 def predictive_model(config: Config, model: SequenceVAE, knowledge: Knowledge) -> PredictiveModel:
     """The model that policies plan with."""
-    params, information, known = knowledge
+    params, information, known, distilled = knowledge
     at = partial(latent_information.design, model, params, known)
 
     def observation_information(z: jax.Array) -> jax.Array:
@@ -253,7 +265,7 @@ def predictive_model(config: Config, model: SequenceVAE, knowledge: Knowledge) -
         return seen * config.noise * known.dt
 
     def predictive_variance(z: jax.Array) -> jax.Array:
-        if model.members > 1 and config.policy.objective == "disagreement":
+        if model.members > 1 and "disagreement" in config.policy.objectives:
             return jnp.mean(jnp.var(model.velocities(params, z), axis=0, ddof=1))
         return latent_information.uncertainty(model, params, known, information, z, config.noise)
 
@@ -264,6 +276,8 @@ def predictive_model(config: Config, model: SequenceVAE, knowledge: Knowledge) -
         relative_noise=latent_information.relative_noise(model, params, config.noise),
         observation_information=observation_information,
         predictive_variance=predictive_variance,
+        novelty=distillation.novelty_of(distilled),
+        place=lambda z: model.emission(params, z)[0],
     )
 
 

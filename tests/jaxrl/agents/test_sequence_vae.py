@@ -15,12 +15,13 @@ from jaxrl import loop, planning, replay
 from jaxrl.agents import sequence_vae
 from jaxrl.agents.sequence_vae import Config, Step
 from jaxrl.dynamics import sequence_elbo, stimulation
+from jaxrl.dynamics.bases import Fourier
 from jaxrl.dynamics.latent_scores import k_step_r2
 from jaxrl.dynamics.rbf import Grid
 from jaxrl.dynamics.stimulation import Known
 from jaxrl.networks import latent_filter, latent_information
 from jaxrl.networks.decoder import Decoder
-from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
+from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
 from jaxrl.networks.latent import SequenceVAE
 from jaxrl.networks.recognition import GRURecognition
 from jaxrl.types import Transition
@@ -183,8 +184,8 @@ def test_the_count_is_a_sum_over_the_newest_steps(steps):
 
 @pytest.mark.parametrize(
     "field",
-    [RBFField(GRID), MLPField(D, hidden=(5,)), LinearField(D)],
-    ids=["rbf", "mlp", "linear"],
+    [RBFField(GRID), FourierField(Fourier(9, D)), MLPField(D, hidden=(5,)), LinearField(D)],
+    ids=["rbf", "fourier", "mlp", "linear"],
 )
 def test_designs_are_finite_differences_by_the_parameters(field):
     model = replace(MODEL, field=field, members=2)

@@ -48,7 +48,7 @@ def by_loop(params, valid, observed):
     carry, begun = MODEL.initial(), False
     mean: Any = np.zeros(2)
     variance: Any = np.ones(2)
-    move = lambda z, u: z + DT * (MODEL.velocity(params, z) + MODEL.push(params, u))
+    move = lambda z, u: z + DT * (MODEL.velocity(params, z) + MODEL.push(params, u, z))
     rows = []
     for t in range(len(valid)):
         if valid[t]:
@@ -109,7 +109,7 @@ def test_the_objective_is_the_sum_of_the_terms_that_are_left(params):
     mean, variance = (np.asarray(x, float) for x in belief)
     draws = sequence_elbo.draw(jax.random.key(0), CONFIG, T, 2)
     move = lambda z, t: np.asarray(
-        z + DT * (MODEL.velocity(params, z) + MODEL.push(params, BEFORE[t + 1]))
+        z + DT * (MODEL.velocity(params, z) + MODEL.push(params, BEFORE[t + 1], z))
     )
     noise = np.asarray(MODEL.noise(params)) * DT
     seen: Any = OBSERVED.any(1)

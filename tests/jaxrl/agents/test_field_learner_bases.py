@@ -1,0 +1,155 @@
+"""Other bases of a learned field, angles, goals and novelty; against ridge regression in NumPy."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl import planning
+from jaxrl.agents import field_learner
+from jaxrl.agents.field_learner import Config, World
+from jaxrl.dynamics import bases, distillation, stimulation
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.stimulation import Extras, Known
+from jaxrl.types import Transition
+
+DT, Q, T = 0.1, 0.02, 200
+RNG = np.random.default_rng(0)
+single = partial(jnp.asarray, dtype=jnp.float32)
+HOLD = stimulation.Config(kind="hold")
+
+
+def rollout_of(z: np.ndarray, u: np.ndarray, after: np.ndarray) -> Transition:
+    """`[T, 1]`, of states that were observed."""
+    dims = z.shape[1]
+    extras = Extras(
+        Belief(single(z)[:, None], jnp.zeros((len(z), 1, dims, dims))),
+        jnp.zeros((len(z), 1), jnp.int32),
+    )
+    nothing = jnp.zeros((len(z), 1))
+    obs, actions, following = (single(x)[:, None] for x in (z, u, after))
+    return Transition(obs, actions, nothing, following, nothing > 0, nothing > 0, extras)
+
+
+def taught(config: Config, world: World, known: Known, rollout: Transition):
+    @jax.jit
+    def run(rollout):
+        agent = field_learner.make(config, world, known)
+        state = agent.init(jax.random.key(0), rollout.obs[0, 0])
+        return agent.update(state, rollout, jax.random.key(1))[0]
+
+    return run(rollout)
+
+
+@pytest.mark.parametrize("basis", ["fourier", "polynomial"])
+def test_a_field_in_three_dimensions_is_ridge_regression_on_its_basis(basis):
+    config = Config(
+        basis=basis,
+        fourier=bases.Fourier(40, 3, length=1.5),
+        polynomial=bases.Polynomial(2, 3, 2.0),
+        process_noise=Q,
+        prior_speed=0.7,
+        policy=HOLD,
+    )
+    world = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(3)))
+    known = Known(jnp.array(DT), -jnp.ones(3), jnp.ones(3), ())
+    z, u = RNG.uniform(-2, 2, (T, 3)), RNG.uniform(-1, 1, (T, 3))
+    after = z + DT * (np.sin(z[:, ::-1]) + u) + np.sqrt(Q * DT) * RNG.normal(size=z.shape)
+    state = taught(config, world, known, rollout_of(z, u, after))
+    rows = np.asarray(bases.features(config.chosen, single(z)), np.float64)
+    spread = 10 if basis == "polynomial" else 1
+    variance = 0.7**2 / spread / (Q * DT)
+    assert bases.mean_square(config.chosen) == spread
+    precision = np.eye(rows.shape[1]) / variance + DT**2 * rows.T @ rows
+    mean = np.linalg.solve(precision, DT * rows.T @ (after - z - DT * u))
+    there = RNG.uniform(-2, 2, (5, 3))
+    expected = np.asarray(bases.features(config.chosen, single(there)), np.float64) @ mean
+    found = field_learner.velocity(config, world, state, single(there))
+    np.testing.assert_allclose(found, expected, atol=5e-3)
+    gained = 1.5 * (np.linalg.slogdet(precision)[1] + len(mean) * np.log(variance))
+    np.testing.assert_allclose(state.posterior.information, gained, rtol=2e-3)
+
+
+def test_angles_go_round_and_are_seen_as_sine_and_cosine():
+    """A rotation at a speed that depends on the angle is learned through ±π."""
+    config = Config(
+        basis="polynomial",
+        polynomial=bases.Polynomial(1, 3, 1.0),
+        process_noise=1e-4,
+        prior_speed=3.0,
+        policy=HOLD,
+    )
+    world = World(
+        lambda u, z, numbers: jnp.stack([0 * u[0], u[0]]),
+        lambda z, numbers: (z, jnp.zeros(2)),
+        circular=(0,),
+    )
+    assert field_learner.dims_of(config, world) == 2
+    known = Known(jnp.array(DT), -jnp.ones(1), jnp.ones(1), (), 2.0)  # angles know no walls
+    wrapped = lambda x: (x + np.pi) % (2 * np.pi) - np.pi
+    z = np.stack([RNG.uniform(-np.pi, np.pi, T), RNG.uniform(-1, 1, T)], axis=1)
+    u = RNG.uniform(-1, 1, (T, 1))
+    field = lambda z: np.stack([5 + z[:, 1] + np.cos(z[:, 0]), -np.sin(z[:, 0])], axis=1)
+    after = z + DT * (field(z) + np.concatenate([0 * u, u], axis=1))
+    after[:, 0] = wrapped(after[:, 0])
+    assert (np.abs(after[:, 0] - z[:, 0]) > np.pi).sum() > 5
+    after = np.clip(after, [-np.pi, -1.9], [np.pi, 1.9])
+    state = taught(config, world, known, rollout_of(z, u, after))
+    np.testing.assert_allclose(
+        field_learner.velocity(config, world, state, single(z)), field(z), atol=0.05
+    )
+    near_pi = single([3.1, 0.0])
+    following = field_learner.moved(config, world, state, jnp.zeros(1), near_pi)
+    np.testing.assert_allclose(following[0], wrapped(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
+
+
+PLANNER = planning.Config(horizon=4, candidates=16, iterations=2, elites=4)
+LINE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
+KNOWN = Known(jnp.array(DT), -jnp.ones(2), jnp.ones(2), ())
+
+
+def walked(objective: str, goal: tuple[float, ...] = (0.0,)):
+    """`(path [60, 2], agent)` of an agent in a world without a field."""
+    policy = stimulation.Config(objective=objective, goal=goal, planner=PLANNER, replan_steps=2)
+    agent = field_learner.make(Config(policy=policy), LINE, KNOWN)
+
+    @jax.jit
+    def run(key):
+        def step(carry, key):
+            z, state, memory = carry
+            act_key, learn_key = jax.random.split(key)
+            action, memory, extras = agent.act(state, memory, z, act_key)
+            after = z + DT * action
+            row = rollout_of(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2)))
+            extras = jax.tree.map(lambda x: x[None, None], extras)
+            row = row._replace(
+                obs=z[None, None], action=action[None, None], next_obs=after[None, None]
+            )
+            state, _ = agent.update(state, row._replace(extras=extras), learn_key)
+            return (after, state, memory), after
+
+        begin = (jnp.zeros(2), agent.init(jax.random.key(2), jnp.zeros(2)), agent.memory())
+        (_, state, _), path = jax.lax.scan(step, begin, jax.random.split(key, 60))
+        return path, state
+
+    return run(jax.random.key(0))
+
+
+def test_a_goal_is_reached_and_novelty_leads_away_from_where_one_was():
+    path, state = walked("goal", (1.0, -1.5))
+    assert np.linalg.norm(path[-1] - np.array([1.0, -1.5])) < 0.2
+    assert state.distilled == ()
+    path, state = walked("rnd")
+    assert isinstance(state.distilled, distillation.State)
+    assert state.distilled.count == 60
+    np.testing.assert_allclose(state.distilled.seen[1:60], path[:59], rtol=1e-6)
+    assert np.abs(path).max() > 1.5
+
+
+def test_goals_of_another_length_are_refused():
+    policy = stimulation.Config(objective="goal", goal=(1.0, 2.0, 3.0), planner=PLANNER)
+    with pytest.raises(ValueError, match="goal has 3 numbers, expected 2, one for each component"):
+        field_learner.make(replace(Config(), policy=replace(policy, replan_steps=2)), LINE, KNOWN)
