@@ -82,19 +82,8 @@ class CircularCartPole(Environment):
     def transition(
         self, chance: jax.Array, state: State, action: jax.Array, params: Params
     ) -> tuple[State, jax.Array, jax.Array, dict[str, Any]]:
-        """Semi-implicit Euler: new speeds from the old state, new angles from the new speeds."""
         push = params.force * jnp.nan_to_num(jnp.clip(action[0], -1.0, 1.0))
-        cart, pole = accelerations(state.speed, state.pole_angle, state.pole_speed, push, params)
-        speed = state.speed + params.dt * cart
-        pole_speed = state.pole_speed + params.dt * pole
-        radius = params.track_length / (2 * math.pi)
-        after = State(
-            wrapped(state.track_angle + params.dt * speed / radius),
-            speed,
-            wrapped(state.pole_angle + params.dt * pole_speed),
-            pole_speed,
-            state.time + 1,
-        )
+        after = moved(state, push, params)
         return after, jnp.cos(after.pole_angle), jnp.zeros((), bool), {"outcome": {}}
 
     def describe(self, state: State, features: Any, params: Params) -> jax.Array:
@@ -123,6 +112,22 @@ class CircularCartPole(Environment):
     def observation_space(self, params: Params | None = None) -> spaces.Box:
         most = {"full": jnp.inf, "no_velocities": 1.0, "angles": math.pi}[self.observation]
         return spaces.Box(-most, most, (OBSERVATIONS[self.observation],), jnp.float32)
+
+
+def moved(state: State, push: jax.Array, params: Params) -> State:
+    """A step of semi-implicit Euler, pushed by `push` newton: new speeds from the old state, new
+    angles from the new speeds."""
+    cart, pole = accelerations(state.speed, state.pole_angle, state.pole_speed, push, params)
+    speed = state.speed + params.dt * cart
+    pole_speed = state.pole_speed + params.dt * pole
+    radius = params.track_length / (2 * math.pi)
+    return State(
+        wrapped(state.track_angle + params.dt * speed / radius),
+        speed,
+        wrapped(state.pole_angle + params.dt * pole_speed),
+        pole_speed,
+        state.time + 1,
+    )
 
 
 def accelerations(

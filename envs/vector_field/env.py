@@ -14,33 +14,34 @@ from flax import struct
 from gymnax.environments import spaces
 
 from envs.base import Environment
-from envs.vector_field import encoders, landscape, observations
-from envs.vector_field.fields import FIELDS, mean_speed
+from envs.vector_field import encoders, higher, landscape, observations
+from envs.vector_field.fields import FIELDS, check_dimension, mean_speed
 from envs.vector_field.params import Params, check, check_shapes, typed
 
-DIMS = 2
 Field = str | Callable[[jax.Array], jax.Array]
-"""A name of `FIELDS`, or a function that maps one state `[2]` to its velocity `[2]`."""
+"""A name of `FIELDS`, or a function that maps one state `[d]` to its velocity `[d]`."""
 
 
 @struct.dataclass
 class State:
-    z: jax.Array  # [2], the latent state
+    z: jax.Array  # [d], the latent state
     obs: jax.Array  # [n], its observation, drawn once
     time: jax.Array  # int32, steps since the start
 
 
 class VectorField(Environment):
-    """z' = z + dt (f(z) + g(u)) + √(q dt) ε in the plane, seen in `channels` channels.
+    """z' = z + dt (f(z) + g(u, z)) + √(q dt) ε seen in `channels` channels.
 
     * `fields`: one name of `envs.vector_field.fields.FIELDS`, or a function of your own that maps
-      one state `[2]` to its velocity `[2]`; or several, of which `Params.field` chooses one: then a
+      one state `[d]` to its velocity `[d]`; or several, of which `Params.field` chooses one: then a
       batch of environments may mix fields in one program. Functions are compared by identity:
       environments share a compilation only if they have the same function object.
+    * `dims`: d, dimensions of the latent state; 2 for most named fields, see `fields.DIMENSIONS`.
     * Action: float32 `[num_inputs]`, clipped to ±`Params.action_bound`, NaN taken as 0. `encoder`
-      makes it a velocity: identity, linear, or mlp with 16 relus.
+      makes it a velocity: identity, linear, mlp with 16 relus, or state_mlp, which depends on the
+      state too.
     * Observation: float32 `[channels]`, with `noise` gaussian, poisson (loglinear only) or none.
-      `observation` makes its mean: identity (2 channels), linear, loglinear (the exponential of
+      `observation` makes its mean: identity (d channels), linear, loglinear (the exponential of
       linear) or mlp with twice 64 relus.
     * Walls: z is clipped to ±`Params.reach`, far beyond where the fields are of interest. A
       constant action can drive the state there (in duffing and van_der_pol; other fields pull it
@@ -54,6 +55,8 @@ class VectorField(Environment):
     """
 
     _supports_transition_gradients = True
+    circular: tuple[int, ...] = ()
+    """Components of the state that are angles within ±π."""
 
     def __init__(
         self,
@@ -62,14 +65,18 @@ class VectorField(Environment):
         noise: str = "gaussian",
         channels: int = 20,
         encoder: str = "identity",
-        num_inputs: int = DIMS,
+        num_inputs: int = 2,
+        dims: int = 2,
     ):
         super().__init__()
         fields = (fields,) if isinstance(fields, str) or callable(fields) else tuple(fields)
-        _check(fields)
-        observations.check(observation, noise, channels, DIMS)
-        encoders.check(encoder, num_inputs, DIMS)
+        if dims < 1:
+            raise ValueError(f"dims is {dims}; expected at least 1")
+        _check(fields, dims)
+        observations.check(observation, noise, channels, dims)
+        encoders.check(encoder, num_inputs, dims)
         self.fields = fields
+        self.dims = dims
         self.observation = observation
         self.noise = noise
         self.channels = channels
@@ -107,37 +114,56 @@ class VectorField(Environment):
 
     @partial(jax.jit, static_argnames=("self",))
     def _fresh(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:
+        return self.fresh(key, authority, changes)
+
+    def fresh(self, key: jax.Array, authority: float, changes: dict[str, Any]) -> Params:
+        """Parameters drawn from `key`, but for `changes`; see `params`."""
         landscape_key, emission_key, encoder_key = jax.random.split(key, 3)
-        drawn = "multi_attractor" in self.fields
+        drawn, dims = "multi_attractor" in self.fields, self.dims
+        if "network" in self.fields:
+            network_key = jax.random.fold_in(jax.random.clone(landscape_key), 1)
+            changes = {"network": higher.network_weights(network_key, dims), **changes}
         params = Params(
             field=jnp.zeros((), jnp.int32),
-            landscape=landscape.draw(landscape_key) if drawn else jnp.zeros((0, 0, DIMS)),
-            emission=observations.weights(emission_key, self.observation, self.channels, DIMS),
-            encoder=encoders.weights(encoder_key, self.encoder, self.num_inputs, DIMS),
+            landscape=landscape.draw(landscape_key) if drawn else jnp.zeros((0, 0, 2)),
+            emission=observations.weights(emission_key, self.observation, self.channels, dims),
+            encoder=encoders.weights(encoder_key, self.encoder, self.num_inputs, dims),
             action_bound=1.0,
+            network=jnp.zeros((dims, dims)) if "network" in self.fields else (),
         )
         for name, value in changes.items():
             check_shapes(name, value, getattr(params, name))
         params = params.replace(**changes)  # pyright: ignore[reportAttributeAccessIssue]
         if "action_bound" not in changes:
-            bound = authority * mean_speed(lambda z: self.velocity(z, params))
+            bound = authority * mean_speed(lambda z: self.velocity(z, params), dims=dims)
             params = params.replace(action_bound=bound)
         return typed(params)
 
     def velocity(self, z: jax.Array, params: Params) -> jax.Array:
-        """The drift f alone: `[..., 2]` at `z` `[..., 2]`, latent units per unit of time."""
-        branches = [partial(_drift, field, params.landscape) for field in self.fields]
+        """The drift f alone: `[..., d]` at `z` `[..., d]`, latent units per unit of time."""
+        branches = [partial(_drift, field, params) for field in self.fields]
         if len(branches) == 1:
             return branches[0](z)
         return jax.lax.switch(params.field, branches, z)
 
+    def scored(self, velocity: jax.Array) -> jax.Array:
+        """The components `[..., k]` of a velocity `[..., d]` that are unknown; here all."""
+        return velocity
+
+    def wrapped(self, z: jax.Array) -> jax.Array:
+        """A state `[..., d]` with its angles within ±π; here there are none."""
+        return z
+
+    def smooth(self, obs: jax.Array) -> jax.Array:
+        """Observations `[..., n]` as numbers that do not jump where an angle does; here as is."""
+        return obs
+
     def effect(self, u: jax.Array, z: jax.Array, params: Params) -> jax.Array:
-        """g(u): the velocity `[2]` that the action `[m]` adds at `z`, the same everywhere."""
-        del z
-        return encoders.apply(params.encoder, u)
+        """g(u, z): the velocity `[d]` that the action `[m]` adds at `z` `[d]`."""
+        return encoders.effect(self.encoder, params.encoder, u, z)
 
     def emission(self, z: jax.Array, params: Params) -> tuple[jax.Array, jax.Array]:
-        """Mean and variance, each `[..., n]`, of the observation of `z` `[..., 2]`."""
+        """Mean and variance, each `[..., n]`, of the observation of `z` `[..., d]`."""
         return observations.emission(
             self.observation,
             self.noise,
@@ -149,7 +175,7 @@ class VectorField(Environment):
 
     def start(self, chance: jax.Array, params: Params) -> State:
         z_key, obs_key = jax.random.split(chance)
-        z = jax.random.uniform(z_key, (DIMS,), minval=-1.0)
+        z = jax.random.uniform(z_key, (self.dims,), minval=-1.0)
         return State(z, self._seen(obs_key, z, params), jnp.zeros((), jnp.int32))
 
     def transition(
@@ -160,14 +186,14 @@ class VectorField(Environment):
         u = jnp.where(jnp.isnan(action), 0.0, u)  # or the state would be NaN until the episode ends
         velocity = self.velocity(state.z, params) + self.effect(u, state.z, params)
         spread = jnp.sqrt(params.process_noise * params.dt)
-        z = state.z + params.dt * velocity + spread * jax.random.normal(noise_key, (DIMS,))
-        z = jnp.clip(z, -params.reach, params.reach)
+        z = state.z + params.dt * velocity + spread * jax.random.normal(noise_key, (self.dims,))
+        z = jnp.clip(self.wrapped(z), -params.reach, params.reach)
         after = State(z, self._seen(obs_key, z, params), state.time + 1)
         info = {"outcome": {}, "latent": z}
         return after, jnp.zeros(()), jnp.zeros((), bool), info
 
     def pushed(self, key: jax.Array, state: State, z: jax.Array, params: Params) -> State:
-        """The state moved to `z` `[2]`, within the walls, and observed there."""
+        """The state moved to `z` `[d]`, within the walls, and observed there."""
         z = jnp.clip(jnp.asarray(z, jnp.float32), -params.reach, params.reach)
         return State(z, self._seen(key, z, params), state.time)
 
@@ -200,26 +226,29 @@ class VectorField(Environment):
         return f"VectorField({switches})"
 
 
-def _check(fields: tuple[Field, ...]) -> None:
-    """Raises ValueError unless there are fields, each a known name or a function `[2] -> [2]`."""
+def _check(fields: tuple[Field, ...], dims: int) -> None:
+    """Raises ValueError unless there are fields, each a known name or a function `[d] -> [d]`."""
     own = [field for field in fields if callable(field)]
     unknown = [name for name in fields if not callable(name) and name not in FIELDS]
     if unknown or not fields:
         found = f"field {unknown[0]!r} is unknown" if unknown else "fields is empty"
         names = ", ".join(FIELDS)
         raise ValueError(f"{found}; expected one or more of {names}, or functions of your own")
+    for name in fields:
+        if not callable(name):
+            check_dimension(name, dims)
     for field in own:
-        found = jax.eval_shape(field, jax.ShapeDtypeStruct((DIMS,), jnp.float32))
-        if getattr(found, "shape", None) != (DIMS,) or found.dtype != jnp.float32:
+        found = jax.eval_shape(field, jax.ShapeDtypeStruct((dims,), jnp.float32))
+        if getattr(found, "shape", None) != (dims,) or found.dtype != jnp.float32:
             raise ValueError(
-                f"field {field!r} returns {found} at one state; expected float32 [{DIMS}], as from "
+                f"field {field!r} returns {found} at one state; expected float32 [{dims}], as from "
                 "jnp.stack([dx, dy])"
             )
 
 
-def _drift(field: Field, drawn: jax.Array, z: jax.Array) -> jax.Array:
-    """The field at `z` `[..., 2]`; `drawn` is the landscape, which only one field uses."""
+def _drift(field: Field, params: Params, z: jax.Array) -> jax.Array:
+    """The field at `z` `[..., d]`; landscape and network are of one field each."""
     if callable(field):
         return jnp.vectorize(field, signature="(d)->(d)")(z)
-    named = FIELDS[field]
-    return named(z, drawn) if field == "multi_attractor" else named(z)
+    drawn = {"multi_attractor": params.landscape, "network": params.network}
+    return FIELDS[field](z, drawn[field]) if field in drawn else FIELDS[field](z)

@@ -1,15 +1,17 @@
-"""Vector fields in the plane: the unknown dynamics to be learned.
+"""Vector fields: the unknown dynamics to be learned; here those in the plane.
 
 Each is a plain function of `z` `[..., 2]` that returns the velocity `[..., 2]`, latent units per
-unit of time. All other parameters are numbers, which may be traced. `scale` multiplies the whole
-field; its defaults keep speeds within ±2 near 1 or below.
+unit of time. Those in more dimensions are in `higher`. All other parameters are numbers, which may
+be traced. `scale` multiplies the whole field; its defaults keep speeds within ±2 near 1 or below.
 """
 
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from envs.vector_field import higher
 from envs.vector_field.landscape import multi_attractor, radius_of
 
 
@@ -91,16 +93,39 @@ FIELDS: dict[str, Callable[..., jax.Array]] = {
     "duffing": duffing,
     "van_der_pol": van_der_pol,
     "snowman": snowman,
+    "lorenz": higher.lorenz,
+    "saddle_cycle": higher.saddle_cycle,
+    "coupled_cycles": higher.coupled_cycles,
+    "network": higher.network,  # takes its weights too
 }
+DIMENSIONS = {"lorenz": (3,), "saddle_cycle": (3,), "coupled_cycles": "even", "network": "any"}
+"""Of the fields that are not in the plane."""
+SPEED_POINTS = 4_096
+
+
+def check_dimension(name: str, dims: int) -> None:
+    """Raises ValueError for a named field that does not exist in `dims` dimensions."""
+    allowed = DIMENSIONS.get(name, (2,))
+    fits = dims % 2 == 0 and dims > 2 if allowed == "even" else allowed == "any" or dims in allowed
+    if not fits:
+        wanted = "an even number above 2" if allowed == "even" else allowed[0]
+        raise ValueError(f"dimension is {dims}, but the field {name!r} needs {wanted}")
 
 
 def mean_speed(
-    f: Callable[[jax.Array], jax.Array], half_width: float = 2.0, per_axis: int = 40
+    f: Callable[[jax.Array], jax.Array],
+    half_width: float = 2.0,
+    per_axis: int = 40,
+    dims: int = 2,
 ) -> jax.Array:
-    """Mean |f| over a grid on the box ±`half_width`, ends included: the unit of `authority`.
+    """Mean |f| over the box ±`half_width`: the unit of `authority`. Returns a float32 scalar.
 
-    `f` maps `[per_axis, per_axis, 2]` to as many velocities. Returns a float32 scalar.
+    `f` maps `[..., d]` to as many velocities. In the plane the points are a grid with its ends,
+    in more dimensions 4,096 points drawn once and for all.
     """
+    if dims != 2:
+        points = np.random.default_rng(0).uniform(-half_width, half_width, (SPEED_POINTS, dims))
+        return jnp.mean(jnp.linalg.norm(f(jnp.asarray(points, jnp.float32)), axis=-1))
     axis = jnp.linspace(-half_width, half_width, per_axis)
     grid = jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1)
     return jnp.mean(jnp.linalg.norm(f(grid), axis=-1))

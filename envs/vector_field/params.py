@@ -12,6 +12,7 @@ from envs.vector_field.encoders import Layers
 
 FOREVER = 2**30
 WHOLE = ("field", "max_steps_in_episode")
+WEIGHTS = ("landscape", "emission", "encoder", "network")
 
 
 @struct.dataclass
@@ -40,11 +41,13 @@ class Params:
     """Each component of z is clipped to ±reach; see walls in `VectorField`."""
     max_steps_in_episode: jax.Array | int = FOREVER
     """Steps after which an episode is truncated."""
+    network: jax.Array | tuple[()] = ()
+    """[d, d], weights of the field network; () where it is not among the fields."""
 
 
 def check(name: str, value: Any, num_fields: int) -> None:
     """Raises ValueError for an invalid number; traced values and other types pass."""
-    if isinstance(value, jax.core.Tracer) or name in ("landscape", "emission", "encoder"):
+    if isinstance(value, jax.core.Tracer) or name in WEIGHTS:
         return
     if jnp.ndim(value):
         raise ValueError(f"{name} has shape {jnp.shape(value)}; expected one number (or `vmap`)")

@@ -86,6 +86,21 @@ def test_networks_without_noise_are_seen_through_relus():
     np.testing.assert_allclose(jax.jit(env.effect)(u, z[0, 0], params), pushed, rtol=1e-4)
 
 
+def test_an_effect_that_depends_on_the_state_needs_an_action():
+    env = VectorField("limit_cycle", encoder="state_mlp", num_inputs=3)
+    params = env.params(jax.random.key(2))
+    (first, bias), (last, last_bias) = layer(params.encoder, 0), layer(params.encoder, 1)
+    assert first.shape == (16, 5)
+    h = lambda u, z: last @ np.maximum(first @ np.concatenate([u, z]) + bias, 0.0) + last_bias
+    u, nothing, rng = np.array([0.3, -0.2, 0.8]), np.zeros(3), np.random.default_rng(0)
+    effect, found = jax.jit(env.effect), []
+    for z in rng.normal(size=(4, 2)):
+        found.append(effect(u, z, params))
+        np.testing.assert_allclose(found[-1], h(u, z) - h(nothing, z), rtol=1e-3, atol=1e-5)
+        np.testing.assert_array_equal(effect(nothing, z, params), [0, 0])
+    assert np.std(found, axis=0).min() > 0.01
+
+
 def test_a_batch_mixes_fields_in_one_program():
     """Each with its own landscape and an action as strong as its field, by a given authority."""
     env = VectorField(("double_limit_cycle", "multi_attractor", "van_der_pol"))
@@ -183,7 +198,10 @@ def test_the_default_field_has_authority_one():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"fields": ("duffing", "lorenz")}, "field 'lorenz' is unknown; expected one or more of"),
+        (
+            {"fields": ("duffing", "roessler")},
+            "field 'roessler' is unknown; expected one or more of",
+        ),
         ({"fields": ()}, "fields is empty"),
         ({"fields": lambda z: z[0]}, r"shape=\(\), dtype=float32\) at one state; expected float32"),
         ({"fields": ("duffing", lambda z: [z[0], z[1]])}, r"as from jnp.stack\(\[dx, dy\]\)"),
