@@ -9,18 +9,20 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from jaxrl import planning
+from jaxrl.dynamics import bases, rbf
 from jaxrl.dynamics.stimulation import Config as Policy
+from jaxrl.dynamics.stimulation import Weights
 from tests.bench.snake_speed import append, machine
 from train.host.metrics_file import read_metrics
 from train.host.pictures import interval
 from train.host.run import run
 from train.vector_field.config import PRESETS, Config
-from train.vector_field.scores import comparisons, error_curves
+from train.vector_field.scores import comparisons, error_curves, stops
 from train.vector_field.training import make_training
 
 RESULTS = Path(__file__).parent / "results" / "vector_field_learning.json"
@@ -53,9 +55,22 @@ def unknown(config: Config) -> Config:
     return replace(config, noise_is_known=False)
 
 
+def based(config: Config, basis: bases.Kind) -> Config:
+    """`config` with another basis for its field."""
+    return replace(config, bayesian=replace(config.bayesian, basis=basis, grid=CUBE))
+
+
+CUBE = rbf.Grid(per_axis=8)
+FIVE = replace(SEEN.run, total_steps=5_000, num_seeds=5)
 PLANS = case(SEEN, 2_000, ("d_optimal",), fields=TWO)
 WEAK = case(SEEN, 5_000, ("d_optimal", "myopic", "bang50"), fields=TWO, authority=0.3)
 ALL = ("d_optimal", "a_optimal", "disagreement", "myopic")
+LORENZ = replace(case(PRESETS["lorenz"], 5_000), run=FIVE)
+EIGHT = replace(case(PRESETS["oscillators"], 5_000), run=FIVE)
+NETWORK = replace(EIGHT, env=replace(EIGHT.env, fields=("network",)))
+BEHIND = replace(PRESETS["cart_pole"].bayesian, belief="filtered")
+OTHERS = ("d_optimal", "rnd", "disagreement", "d_optimal+rnd", "hold20")
+TOWARDS = replace(SEEN.bayesian.policy, goal=(1.5, 0.0), weights=Weights(goal=0.3))
 CASES: dict[str, Config] = {
     "seen": case(SEEN, 5_000, POLICIES),
     "duffing": case(PRESETS["duffing"], 5_000, POLICIES),
@@ -79,6 +94,19 @@ CASES: dict[str, Config] = {
     "plans of 10": PLANS,
     "plans of 30": planned(PLANS, horizon=30, every=5),
     "plans of 30, authority 0.3": planned(WEAK, horizon=30, every=5),
+    **{f"lorenz, {kind}": based(LORENZ, kind) for kind in get_args(bases.Kind)},
+    **{f"oscillators, {kind}": based(EIGHT, kind) for kind in ("fourier", "polynomial")},
+    **{f"network, {kind}": based(NETWORK, kind) for kind in ("fourier", "polynomial")},
+    "cart_pole": case(PRESETS["cart_pole"], 5_000),
+    "cart_pole, filtered": case(
+        replace(PRESETS["cart_pole"], bayesian=BEHIND), 5_000, observation="full", noise="gaussian"
+    ),
+    "objectives, others": case(SEEN, 2_000, OTHERS, fields=THREE),
+    "goal": replace(
+        case(SEEN, 2_000, ("d_optimal+goal", "goal", "d_optimal", "off"), fields=TWO),
+        bayesian=replace(SEEN.bayesian, policy=TOWARDS),
+    ),
+    "stopping": replace(case(SEEN, 5_000, fields=THREE), stop_gain=0.02),
     "sequence_vae": replace(
         PRESETS["sequence_vae"],
         policies=FEW,
@@ -121,6 +149,9 @@ def at_steps(rows: list[dict[str, Any]], config: Config, f: int) -> list[dict[st
     found = []
     for p, policy in enumerate(config.policies):
         score: dict[str, Any] = {"field": config.env.fields[f], "policy": policy}
+        if config.stop_gain:
+            counts = stops(rows, config)[:, p, f]
+            score["samples"] = [float(counts.mean()), float(interval(counts))]
         for measure in ("error", "reachable_error", "coverage"):
             steps, values = error_curves(rows, config, measure)
             for at in (250, 500, 1_000, 2_000, 5_000, 10_000):
@@ -135,11 +166,13 @@ def tables(row: dict[str, Any]) -> str:
     """A case in Markdown."""
     at = [key for key in row["scores"][0] if key.startswith("error@")]
     last = at[-1].split("@")[1]
+    taken = " samples taken |" if "samples" in row["scores"][0] else ""
     heads = [f"at {x.split('@')[1]}" for x in at]
     lines = [
         f"\n### {row['case']} ({row['seeds']} seeds)\n",
-        f"| field | policy | field error {' | '.join(heads)} | within reach | visited | R² 10 |",
-        "|---" * (5 + len(at)) + "|",
+        f"| field | policy | field error {' | '.join(heads)} | within reach | visited | "
+        f"R² 10 |{taken}",
+        "|---" * (5 + len(at) + bool(taken)) + "|",
     ]
     place = {field: i for i, field in enumerate(dict.fromkeys(x["field"] for x in row["scores"]))}
     for score in row["scores"]:
@@ -147,6 +180,8 @@ def tables(row: dict[str, Any]) -> str:
         reach = score[f"reachable_error@{last}"]
         numbers += [f"{reach[0]:.3f} ± {reach[1]:.3f}", f"{score[f'coverage@{last}'][0]:.2f}"]
         numbers.append(f"{row['r2_10'][score['policy']][place[score['field']]]:.3f}")
+        if taken:
+            numbers.append(f"{score['samples'][0]:,.0f} ± {score['samples'][1]:,.0f}")
         lines.append(f"| {score['field']} | {score['policy']} | {' | '.join(numbers)} |")
     policies = list(row["r2_10"])
     lines += [

@@ -6,16 +6,18 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from envs.base import check_name
-from envs.vector_field import VectorField
-from envs.vector_field.env import DIMS, FIELDS
+from envs.vector_field import VectorField, cart_pole_field
+from envs.vector_field.cart_pole_field import CartPoleField
+from envs.vector_field.env import FIELDS
+from envs.vector_field.fields import check_dimension
 from jaxrl import checks
 from jaxrl.agents import field_learner, sequence_vae
-from jaxrl.checks import INT32, Count, Range
-from jaxrl.dynamics import rbf, stimulation
+from jaxrl.checks import INT32, Count, NonNegative, Range
+from jaxrl.dynamics import bases, rbf, stimulation
 from jaxrl.networks.decoder import Decoder
-from jaxrl.networks.fields import ActionEffect, LinearField, MLPField, RBFField
+from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
 from jaxrl.networks.latent import SequenceVAE
-from jaxrl.networks.recognition import GRURecognition, MLPRecognition
+from jaxrl.networks.recognition import GRURecognition, LSTMRecognition, MLPRecognition
 from train.host import settings
 from train.host.settings import Seeds
 from train.vector_field import learners
@@ -29,19 +31,27 @@ class World:
     """The systems to experiment on, one world for each field."""
 
     fields: tuple[str, ...] = ("limit_cycle",)
-    """limit_cycle, double_limit_cycle, multi_attractor, duffing, van_der_pol or snowman."""
-    observation: Literal["identity", "linear", "loglinear", "mlp"] = "linear"
-    """How the latent state is observed; identity with noise none: the state itself."""
+    """limit_cycle, double_limit_cycle, multi_attractor, duffing, van_der_pol or snowman in the
+    plane; lorenz or saddle_cycle in three dimensions; coupled_cycles in 4, 6, 8 or more; network in
+    any. cart_pole, alone and in four, is the cart with a pole on a circular track."""
+    dimension: Count = 2
+    """Dimensions of the latent state."""
+    observation: Literal["identity", "linear", "loglinear", "mlp", "full", "no_velocities"] = (
+        "linear"
+    )
+    """How the latent state is observed; identity with noise none: the state itself. Of a cart_pole
+    identity, full (sines and cosines of both angles, and speeds) or no_velocities."""
     noise: Literal["gaussian", "poisson", "none"] = "gaussian"
     """Noise of each channel; poisson counts events and needs the observation loglinear."""
     channels: Count = 20
-    """Number of observed channels; 2 for identity."""
-    encoder: Literal["identity", "linear", "mlp"] = "identity"
-    """How an input moves the latent state."""
+    """Number of observed channels; for identity that of the dimensions."""
+    encoder: Literal["identity", "linear", "mlp", "state_mlp"] = "identity"
+    """How an input moves the latent state; state_mlp: that depends on the state too."""
     num_inputs: Count = 2
     """Number of components of an input."""
     authority: Amount = 1.0
-    """Largest input, in units of the mean speed of the field within ±2."""
+    """Largest input, in units of the mean speed of the field within ±2; of a cart_pole in units of
+    30 N, at most 1."""
     dt: Amount = 0.1
     """Time step."""
     process_noise: Amount = 0.01
@@ -68,16 +78,19 @@ class Budget(settings.Config):
 class Model:
     """The parts of a sequence VAE; its decoder is of the same kind as the world's."""
 
-    recognition: Literal["gru", "mlp"] = "gru"
+    recognition: Literal["gru", "lstm", "mlp"] = "gru"
     """The filter: recurrent, or of the current observation alone."""
     hidden: Count = 16
     """Width of the filter."""
-    field: Literal["rbf", "mlp", "linear"] = "rbf"
-    """The dynamics: radial basis functions on a grid, a small network, or a matrix."""
+    field: Literal["rbf", "fourier", "mlp", "linear"] = "rbf"
+    """The dynamics: radial basis functions on a grid, random waves, a small network, a matrix."""
     grid: rbf.Grid = rbf.Grid(per_axis=15, half_width=4.0)
-    """Grid of the radial basis functions, in units of the learned latent state."""
-    effect: Literal["identity", "linear", "mlp"] = "linear"
-    """How inputs move the learned latent state."""
+    """Grid of the radial basis functions, in units of the learned latent state; its dims are those
+    of the latent state for every field."""
+    fourier: bases.Fourier = bases.Fourier(length=2.0)
+    """Waves of the field fourier, in units of the learned latent state."""
+    effect: Literal["identity", "linear", "mlp", "state_mlp"] = "linear"
+    """How inputs move the learned latent state; state_mlp: that depends on the state too."""
     members: Count = 1
     """Size of the ensemble of fields, for the policy disagreement."""
     y_scale: Amount = 1.0
@@ -90,7 +103,8 @@ class Config:
 
     policies: tuple[str, ...] = ("d_optimal", "myopic", "bang50", "hold20", "random", "off")
     """off, random, hold20 and bang50 (random inputs, or inputs at their bounds, held for so many
-    steps), myopic, d_optimal, a_optimal, disagreement. The first one gives the score of the run."""
+    steps), myopic, d_optimal, a_optimal, disagreement, goal, rnd; several of the last five joined
+    by +, such as d_optimal+goal, are weighted. The first one gives the score of the run."""
     env: World = World()
     learner: Literal["bayesian", "family", "sequence_vae"] = "bayesian"
     """bayesian: posterior of the field, with a known observation model; family: the same with only
@@ -107,7 +121,15 @@ class Config:
     model: Model = field(default_factory=Model)
     vae: sequence_vae.Config = field(default_factory=sequence_vae.Config)
     box: Amount = 2.0
-    """The field is scored within ± this, at 25 × 25 points."""
+    """The field is scored within ± this: at 25 × 25 points of the plane, or at 1,000 points drawn
+    in more dimensions."""
+    plane: tuple[int, int] = (0, 1)
+    """Coordinates, counted from 0, of the plane that pictures show; the others are 0 there."""
+    stop_gain: NonNegative = 0.0
+    """Stop an experiment that gains less information about the field than this, in nats a sample;
+    0: never."""
+    stop_over: Count = 200
+    """Samples in a row that must have gained so little, on the average of each 50 of them."""
     data: tuple[str, ...] = ()
     """Files npz with y, or spike_times, and u: the sequence VAE learns from these data, without
     experiments."""
@@ -122,6 +144,8 @@ class Config:
             object.__setattr__(self, "data", (self.data,) if self.data else ())
 
 
+CART_POLE = "cart_pole"
+BASES = ("grid", "fourier", "polynomial")
 EVERY_FIELD = ("limit_cycle", "double_limit_cycle", "multi_attractor")
 SEEN = World(fields=EVERY_FIELD, observation="identity", noise="none", channels=2)
 EXACT = field_learner.Config(belief="exact", process_noise=0.03, noise_strength=4.0)
@@ -138,6 +162,23 @@ PRESETS = {
         env=World(fields=("duffing",)),
         bayesian=replace(Config().bayesian, prior_speed=2.0),
     ),
+    "lorenz": Config(
+        env=World(("lorenz",), 3, "identity", "none", 3, num_inputs=3),
+        bayesian=replace(EXACT, basis="fourier", fourier=bases.Fourier(400, length=2.0)),
+        plane=(0, 2),
+    ),
+    "oscillators": Config(
+        env=World(("coupled_cycles",), 8, "identity", "none", 8, num_inputs=8),
+        bayesian=replace(EXACT, basis="polynomial"),
+    ),
+    "cart_pole": Config(
+        env=World(("cart_pole",), 4, "identity", "none", 4, num_inputs=1, authority=0.3, dt=0.02),
+        bayesian=replace(
+            EXACT, basis="polynomial", polynomial=bases.Polynomial(4), prior_speed=3.0
+        ),
+        box=3.0,
+        plane=(2, 3),
+    ),
     "sequence_vae": Config(
         learner="sequence_vae",
         policies=("d_optimal", "bang50", "random"),
@@ -152,11 +193,28 @@ def check(config: Config) -> None:
     rbf.check(config.model.grid)
     if config.data:
         return  # nothing of the learners of experiments matters
-    if config.learner != "sequence_vae" and config.bayesian.grid.dims != DIMS:
-        dims = config.bayesian.grid.dims
-        raise ValueError(f"bayesian.grid.dims is {dims}, expected {DIMS}, as the state has")
     for name in config.env.fields:
-        check_name("field", name, FIELDS)
+        check_name("field", name, (*FIELDS, CART_POLE))
+        if name == CART_POLE:
+            check_cart_pole(config.env)
+        else:
+            check_dimension(name, config.env.dimension)
+    if len({*config.plane}) < 2 or not {*config.plane} <= {*range(config.env.dimension)}:
+        raise ValueError(
+            f"plane is {config.plane}, expected two different coordinates from 0 to "
+            f"{config.env.dimension - 1}"
+        )
+    if config.learner == "sequence_vae" and config.stop_gain:
+        raise ValueError(
+            "stop_gain is for the learners bayesian and family: a sequence VAE counts its "
+            "information anew while its latent space changes"
+        )
+    latent = config.model.grid.dims
+    if config.learner == "sequence_vae" and not config.data and latent != config.env.dimension:
+        raise ValueError(
+            f"model.grid.dims is {latent}, expected {config.env.dimension}, as the state has: "
+            "the learned field could not be compared with the true one"
+        )
     for what, names in (("fields", config.env.fields), ("policies", config.policies)):
         if not names or len(set(names)) < len(names):
             raise ValueError(
@@ -174,12 +232,25 @@ def check(config: Config) -> None:
     if config.learner != "sequence_vae" and config.bayesian.belief == "exact" and not state_is_seen:
         raise ValueError(
             "bayesian.belief exact needs the state itself: choose env.observation identity with "
-            "env.noise none and env.channels 2, or bayesian.belief filtered"
+            "env.noise none and as many env.channels as dimensions, or bayesian.belief filtered"
         )
     if config.learner == "sequence_vae" and config.env.observation not in ("linear", "loglinear"):
         raise ValueError(
             "a sequence_vae is scored through its decoder's matrix: choose env.observation linear "
             f"or loglinear, not {config.env.observation}"
+        )
+
+
+def check_cart_pole(world: World) -> None:
+    """Raises ValueError, in one line, for a world that a cart-pole cannot be."""
+    if len(world.fields) > 1:
+        raise ValueError("cart_pole is no field beside others: give --env.fields cart_pole alone")
+    if world.dimension != 4:
+        raise ValueError(f"dimension is {world.dimension}, but the field 'cart_pole' needs 4")
+    if world.observation not in cart_pole_field.OBSERVATIONS or world.noise == "poisson":
+        raise ValueError(
+            f"a cart_pole has no observation {world.observation} with noise {world.noise}; "
+            f"expected {', '.join(cart_pole_field.OBSERVATIONS)} with noise gaussian or none"
         )
 
 
@@ -202,17 +273,21 @@ def policy(config: Config, name: str) -> stimulation.Config:
         return replace(ours, kind="hold", hold_steps=int(held[2]), at_edge=at_edge)
     if name == "myopic":
         return replace(ours, kind="myopic")
-    if name in ("d_optimal", "a_optimal", "disagreement"):
+    objectives = name.split("+")
+    if {*objectives} <= {*stimulation.OBJECTIVES}:
+        stimulation.check_objectives(tuple(objectives))
         return replace(ours, kind="planned", objective=name)
     raise ValueError(
         f"policy {name!r} is unknown; expected off, random, hold20, bang50, myopic, d_optimal, "
-        "a_optimal or disagreement"
+        "a_optimal, disagreement, goal, rnd, or several of the last five joined by +"
     )
 
 
 def make_env(config: Config) -> VectorField:
     """One environment for all fields; its parameters select one."""
     world = config.env
+    if CART_POLE in world.fields:
+        return CartPoleField(world.observation, world.noise)
     return VectorField(
         world.fields,
         world.observation,
@@ -220,6 +295,7 @@ def make_env(config: Config) -> VectorField:
         world.channels,
         world.encoder,
         world.num_inputs,
+        world.dimension,
     )
 
 
@@ -228,13 +304,19 @@ def make_learner(config: Config) -> Learner:
     env = make_env(config)
     if config.learner == "sequence_vae":
         return learners.latent(env, config.vae, make_model(config))
-    settings = config.bayesian
+    settings = of_dimension(config.bayesian, env.dims + len(env.circular))
     if config.noise_is_known:
         settings = replace(
             settings, process_noise=config.env.process_noise, noise_strength=math.inf
         )
     family = config.env.fields[0] if config.learner == "family" else ""
     return learners.bayesian(env, settings, family)
+
+
+def of_dimension(settings: field_learner.Config, dims: int) -> field_learner.Config:
+    """The settings with bases of so many dimensions."""
+    sized = {name: replace(getattr(settings, name), dims=dims) for name in BASES}
+    return replace(settings, **sized)
 
 
 def make_model(config: Config) -> SequenceVAE:
@@ -244,9 +326,15 @@ def make_model(config: Config) -> SequenceVAE:
     layers = (model.hidden,)
     filters = {
         "gru": GRURecognition(d, model.hidden, layers, counts, model.y_scale),
+        "lstm": LSTMRecognition(d, model.hidden, layers, counts, model.y_scale),
         "mlp": MLPRecognition(d, layers, counts, model.y_scale),
     }
-    fields = {"rbf": RBFField(model.grid), "mlp": MLPField(d), "linear": LinearField(d)}
+    fields = {
+        "rbf": RBFField(model.grid),
+        "fourier": FourierField(replace(model.fourier, dims=d)),
+        "mlp": MLPField(d),
+        "linear": LinearField(d),
+    }
     decoder = Decoder(
         d,
         world.channels,
@@ -266,6 +354,9 @@ SUMMARIES = {
     "duffing": "Duffing's oscillator, its state observed.",
     "spikes": "Poisson counts of 20 units.",
     "family": "Only two parameters of the field are unknown.",
+    "lorenz": "The attractor of Lorenz, in three dimensions, its state observed.",
+    "oscillators": "Four coupled limit cycles, in eight dimensions, their state observed.",
+    "cart_pole": "A cart with a pole on a circular track.",
     "sequence_vae": "A sequence VAE that also learns how the state is observed.",
 }
 """What each preset is."""

@@ -19,7 +19,7 @@ from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, Row
 from train.vector_field import baselines
 from train.vector_field.config import Config
 from train.vector_field.maps import ticks
-from train.vector_field.scores import error_curves
+from train.vector_field.scores import error_curves, stops
 
 COLOURS = (BLUE, VERMILLION, "#009e73", "#e69f00", "#cc79a7", GREY, "#56b4e9", "#000000")
 MEASURES = {"error": "field error, all of the box", "reachable_error": "field error within reach"}
@@ -29,7 +29,8 @@ MEASURES |= {"coverage": "share of reach visited"}
 def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
     """Draws a column for each field: its errors and the share of cells visited, against samples.
 
-    A colour for each policy: the mean over seeds and, from three on, its 95 % interval.
+    A colour for each policy: the mean over seeds and, from three on, its 95 % interval. A dot is
+    where its experiments stopped, in the mean, if they may.
     """
     counts = Counter(row["steps"] for row in rows)
     whole = [row for row in rows if counts[row["steps"]] == config.run.num_seeds]
@@ -43,6 +44,8 @@ def errors(path: str | Path, config: Config, rows: Sequence[Row]) -> None:
             of_field = values[:, :, f].transpose(2, 0, 1)  # [P, S, U]
             margins = [pictures.interval(x) for x in of_field]
             _draw(axes, steps / scale, of_field.mean(axis=1), margins, policies)
+            if config.stop_gain:
+                _mark_stops(axes, steps, of_field.mean(axis=1), stops(whole, config)[..., f], scale)
         means = values.mean(axis=0)
         if measure == "coverage":
             row[0].set_ylim(0, 1.05 * max(float(np.nanmax(means)), 0.1))
@@ -111,6 +114,17 @@ def _draw(
         axes.plot(x, mean, dashes, linewidth=2.2 if i == 0 else 1.4, label=name, **style)
         if np.isfinite(margin).any():
             axes.fill_between(x, mean - margin, mean + margin, alpha=0.15, linewidth=0, **style)
+
+
+def _mark_stops(
+    axes: Axes, steps: np.ndarray, means: np.ndarray, counts: np.ndarray, scale: float
+) -> None:
+    """Dots on the curves `means` `[P, U]` at the mean of the samples taken, `counts` `[S, P]`."""
+    for i, (mean, count) in enumerate(zip(means, counts.mean(axis=0), strict=True)):
+        if count < steps[-1]:
+            place = (count / scale, np.interp(count, steps, mean))
+            colour = COLOURS[i % len(COLOURS)]
+            axes.plot(*place, "o", color=colour, markersize=7, markeredgecolor="white", zorder=4)
 
 
 def _logarithmic(axes: Axes, low: float, high: float) -> None:

@@ -4,7 +4,8 @@ Policies that differ only in numbers, such as how long a random input is held, s
 body; the others have one each. Within a seed all policies have the same world, initial state and
 random numbers.
 
-Axes: F fields, P policies of a group, G points of the grid along each axis, d latent dimensions.
+Axes: F fields, P policies of a group, G points of the grid along each axis, d latent dimensions, Q
+states that a controller can reach; places are the grid's cells `[G, G]`, or these states `[Q]`.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from jaxrl.dynamics import stimulation
 from jaxrl.loop import TrainState
 from jaxrl.types import PyTree, Transition
 from train.vector_field.learners import Learner
-from train.vector_field.reach import POINTS, cells, grid_points, reachable
+from train.vector_field.reach import reachable, scored_points, visits
 
 TRAIL = 1_000
 """Number of newest latent states that are kept for pictures."""
@@ -47,13 +48,30 @@ class Sample(NamedTuple):
     belief: jax.Array  # [learned dimensions] where the learner took the state to be
 
 
+class Watch(NamedTuple):
+    """Whether an experiment still gains information."""
+
+    below: jax.Array  # int32, samples in a row that gained less than is asked for
+    samples: jax.Array  # int32, so far
+    stopped_at: jax.Array  # int32, samples after which it stopped; 0 while it goes on
+    measures: dict[str, jax.Array]  # of the learner, the newest
+
+
 class Experiment(NamedTuple):
     """One online experiment in progress."""
 
     train: TrainState  # of the loop with one environment; its agent is held elsewhere
     trail: jax.Array  # [TRAIL, d] newest latent states, the newest last
-    visited: jax.Array  # [G, G] bool
+    visited: jax.Array  # bool, of the places
     recent: Sample | tuple[()] = ()  # [R, ...] newest samples, the newest last
+    watch: Watch | tuple[()] = ()  # only where experiments may stop
+
+
+class StopRule(NamedTuple):
+    """An experiment stops when it has gained less than `gain` nats a sample for `over` samples."""
+
+    gain: float | jax.Array
+    over: int | jax.Array
 
 
 def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
@@ -104,6 +122,8 @@ class Setting(NamedTuple):
     box: float  # the field is scored within ± this
     samples: int  # steps of one `Laboratory.advance`
     keep: int  # R, newest samples that an experiment holds
+    stop: StopRule | None = None  # None: experiments last as long as the run
+    goal: tuple[float, ...] = ()  # of some policy, in coordinates of the state; empty: none
 
 
 def make(
@@ -114,10 +134,15 @@ def make(
     box: float,
     samples: int,
     keep: int = 0,
+    stop: StopRule | None = None,
+    goal: tuple[float, ...] = (),
 ) -> Laboratory:
     """Experiments that advance by `samples` at a time; arguments as `Setting` describes them."""
+    names, grouped = tuple(policies), groups(policies)
     keep = max(keep, samples)
-    setting = Setting(env, worlds, learner, tuple(policies), groups(policies), box, samples, keep)
+    setting = Setting(
+        env, worlds, learner, names, grouped, box, samples, keep, stop=stop, goal=goal
+    )
     return Laboratory(partial(begin_all, setting), partial(advance_all, setting))
 
 
@@ -130,7 +155,9 @@ def begin_all(setting: Setting, key: jax.Array) -> tuple[PyTree, PyTree]:
     agents, experiments = {}, {}
     for group in setting.groups:
         keys = jax.random.split(jax.random.clone(start_key), fields)  # alike for all policies
-        made = for_all(setting, begin, group, False, False)(group.numbers, params, keys)
+        made = for_all(setting, begin, group, False, False, False)(
+            group.numbers, params, within, keys
+        )
         agents[group.policies[0]], experiments[group.policies[0]] = made
     return agents, (experiments, within)
 
@@ -193,25 +220,37 @@ def loop_of(setting: Setting, policy: stimulation.Config, params: Params) -> loo
 
 
 def begin(
-    setting: Setting, base: stimulation.Config, numbers: dict, params: Params, key: jax.Array
+    setting: Setting,
+    base: stimulation.Config,
+    numbers: dict,
+    params: Params,
+    within: jax.Array,
+    key: jax.Array,
 ) -> tuple[PyTree, Experiment]:
     """`(agent, experiment)` before the first step."""
     state = loop_of(setting, replace(base, **numbers), params).init(key)
-    trail = jnp.broadcast_to(state.env.z, (TRAIL, 2))
-    visited = jnp.zeros((POINTS, POINTS), bool)
-    recent = jax.tree.map(
-        lambda x: jnp.zeros((setting.keep, *x.shape)), sampled_shapes(setting, base, numbers, state)
-    )
-    return state.agent, Experiment(state._replace(agent=()), trail, visited, recent)
+    trail = jnp.broadcast_to(state.env.z, (TRAIL, setting.env.dims))
+    visited = jnp.zeros(within.shape[: 2 if setting.env.dims == 2 else 1], bool)
+    sample, measures = shapes_of_step(setting, base, numbers, state)
+    recent = jax.tree.map(lambda x: jnp.zeros((setting.keep, *x.shape)), sample)
+    watch = ()
+    if setting.stop is not None:
+        none = jnp.zeros((), jnp.int32)
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), measures)
+        if setting.goal:
+            nothing["goal_distance"] = jnp.zeros(())
+        watch = Watch(none, none, none, nothing)
+    return state.agent, Experiment(state._replace(agent=()), trail, visited, recent, watch)
 
 
-def sampled_shapes(
+def shapes_of_step(
     setting: Setting, base: stimulation.Config, numbers: dict, state: TrainState
-) -> Sample:
-    """The shapes of a sample."""
+) -> tuple[Sample, dict]:
+    """The shapes of a sample, and of what a learner measures."""
     update = loop_of(setting, replace(base, **numbers), setting.learner.world(state.agent)).update
-    y, u, belief = jax.eval_shape(update, state)[1].agent["seen"]
-    return Sample(y, u, jax.eval_shape(lambda: state.env.z[0]), belief)
+    measures = dict(jax.eval_shape(update, state)[1].agent)
+    y, u, belief = measures.pop("seen")
+    return Sample(y, u, jax.eval_shape(lambda: state.env.z[0]), belief), measures
 
 
 def advance(
@@ -232,33 +271,100 @@ def advance(
         y, u, belief = measures.pop("seen")
         return after, (after.env.z[0], Sample(y, u, state.env.z[0], belief), measures)
 
-    state = experiment.train._replace(agent=agent)
-    state, (path, samples, metrics) = jax.lax.scan(step, state, length=setting.samples)
-    visited = experiment.visited | cells(path, setting.box)
+    before = experiment.train._replace(agent=agent)
+    state, (path, samples, metrics) = jax.lax.scan(step, before, length=setting.samples)
+    visited = experiment.visited | visits(path, setting.box, within)
     trail = jnp.concatenate([experiment.trail, path])[-TRAIL:]
     newest_of = lambda old, new: jnp.concatenate([old, new])[-setting.keep :]
     recent = jax.tree.map(newest_of, experiment.recent, samples)
-    after = Experiment(state._replace(agent=()), trail, visited, recent)
     newest = {name: x[-1] for name, x in metrics.items()}
-    return state.agent, after, scores(setting, state.agent, visited, within) | newest
+    if setting.goal:
+        newest["goal_distance"] = mean_distance(setting.goal, path)
+    after = Experiment(state._replace(agent=()), trail, visited, recent, experiment.watch)
+    learned = state.agent
+    if setting.stop is not None:
+        learned, after, newest = watched(setting, agent, learned, experiment, after, newest)
+    return learned, after, scores(setting, learned, after.visited, within) | newest
+
+
+def mean_distance(goal: tuple[float, ...], path: jax.Array) -> jax.Array:
+    """Mean distance of the states `[T, d]` from a goal."""
+    towards = stimulation.Config(kind="planned", objective="goal", goal=goal)
+    return jnp.mean(stimulation.distances(towards, path))
+
+
+def watched(
+    setting: Setting,
+    agent: PyTree,
+    learned: PyTree,
+    before: Experiment,
+    after: Experiment,
+    measures: dict[str, jax.Array],
+) -> tuple[PyTree, Experiment, dict[str, jax.Array]]:
+    """Agent, experiment and measures after some samples, or, but for the key, as they were if it
+    had stopped.
+
+    The expected gain of information is that of the samples just taken: for a linear model it
+    depends on where they were taken and not on what was seen. Of an experiment that has stopped
+    nothing is recorded but zeros.
+    """
+    rule, watch = setting.stop, before.watch
+    assert rule is not None
+    assert isinstance(watch, Watch)
+    goes_on = watch.stopped_at == 0
+    gain = setting.learner.information(learned) - setting.learner.information(agent)
+    poor = gain < rule.gain * setting.samples
+    below = jnp.where(poor, watch.below + setting.samples, 0)
+    samples = watch.samples + setting.samples
+    stops = below >= rule.over
+    now = Watch(below, samples, jnp.where(stops, samples, 0), watch.measures)
+    kept = lambda new, old: jax.tree.map(lambda x, y: jnp.where(goes_on, x, y), new, old)
+    watch = kept(now, watch)
+    recent = jax.tree.map(
+        lambda x: x.at[-setting.samples :].multiply(goes_on.astype(x.dtype)), after.recent
+    )
+    own = {name: measures[name] for name in watch.measures}
+    watch = watch._replace(measures=kept(own, watch.measures))
+    still = before.train._replace(key=after.train.key)  # a key is used once, whatever comes of it
+    learned, stayed = kept(
+        (learned, after._replace(recent=(), watch=())),
+        (agent, before._replace(recent=(), watch=(), train=still)),
+    )
+    stopped = {"stopped_at": watch.stopped_at.astype(jnp.float32)}
+    return learned, stayed._replace(recent=recent, watch=watch), measures | watch.measures | stopped
 
 
 def scores(
     setting: Setting, agent: PyTree, visited: jax.Array, within: jax.Array
 ) -> dict[str, jax.Array]:
-    """The scores of one learner; `visited` and `within` (reachable cells) are bool `[G, G]`."""
-    points = grid_points(setting.box)
-    true = setting.env.velocity(points, setting.learner.world(agent))
-    learned = setting.learner.velocity(agent, points)
-    everywhere = jnp.ones_like(within)
+    """The scores of one learner. Of the places `visited` is bool, and `within` is where a
+    controller can come: bool `[G, G]`, or states `[Q, d]`."""
+    points = scored_points(setting.box, setting.env.dims)
+    both = partial(fields_at, setting.env, setting.learner, agent)
+    learned, true = both(points)
+    if setting.env.dims == 2:
+        return {
+            "error": relative_error(learned, true, jnp.ones_like(within)),
+            "reachable_error": relative_error(learned, true, within),
+            "coverage": jnp.sum(visited & within) / jnp.sum(within),
+        }
+    everywhere = jnp.ones(len(within))
     return {
         "error": relative_error(learned, true, everywhere),
-        "reachable_error": relative_error(learned, true, within),
-        "coverage": jnp.sum(visited & within) / jnp.sum(within),
+        "reachable_error": relative_error(*both(within), everywhere),
+        "coverage": jnp.mean(visited),
     }
 
 
+def fields_at(
+    env: VectorField, learner: Learner, agent: PyTree, points: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The learned and the true field at `points` `[..., d]`, in the components that are scored."""
+    true = env.velocity(points, learner.world(agent))
+    return env.scored(learner.velocity(agent, points)), env.scored(true)
+
+
 def relative_error(learned: jax.Array, true: jax.Array, where: jax.Array) -> jax.Array:
-    """√(Σ|learned - true|² / Σ|true|²) over the points `where` `[G, G]`; a field of 0 has 1."""
+    """√(Σ|learned - true|² / Σ|true|²) over the points `where`; a field of 0 has 1."""
     missed = jnp.sum(jnp.sum((learned - true) ** 2, axis=-1) * where)
     return jnp.sqrt(missed / jnp.sum(jnp.sum(true**2, axis=-1) * where))

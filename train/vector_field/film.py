@@ -29,6 +29,7 @@ from train.host.settings import Training
 from train.vector_field import experiments
 from train.vector_field.config import Config, make_env, make_learner
 from train.vector_field.maps import SPEEDS
+from train.vector_field.reach import embedded, grid_points, projected
 
 FRAMES = 41
 """Largest number of frames, including the initial state."""
@@ -83,7 +84,7 @@ def repeated(
 
     def moment(done: int) -> Moment:
         _, lines, error = look(state.agent[name])
-        trail = state.experiments[name].trail[0, 0, -TAIL:]
+        trail = projected(state.experiments[name].trail[0, 0, -TAIL:], config.plane)
         samples = done * training.steps_per_update
         return Moment(samples, float(error), np.asarray(lines), np.asarray(trail))
 
@@ -107,16 +108,26 @@ def streamlines_of(config: Config, agents: AgentState) -> tuple[jax.Array, jax.A
     """
     env, learner = make_env(config), make_learner(config)
     agent = jax.tree.map(lambda x: x[0, 0], agents)
-    world, points = learner.world(agent), experiments.grid_points(config.box)
+    world, points = learner.world(agent), grid_points(config.box)
     gap = 2 * config.box / ACROSS
     axis = jnp.linspace(gap / 2 - config.box, config.box - gap / 2, ACROSS)
     begin = jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    true, learned = partial(env.velocity, params=world), partial(learner.velocity, agent)
+    shown = partial(on_plane, config)
+    true, learned = (
+        shown(partial(env.velocity, params=world)),
+        shown(partial(learner.velocity, agent)),
+    )
     pace = LENGTH * gap / (POINTS - 1)
     pace = pace / jnp.sqrt(jnp.mean(jnp.linalg.norm(true(points), axis=-1)))
     everywhere = jnp.ones(points.shape[:2])
     error = experiments.relative_error(learned(points), true(points), everywhere)
     return streamlines(true, begin, pace), streamlines(learned, begin, pace), error
+
+
+def on_plane(config: Config, velocity: Callable[[jax.Array], jax.Array]) -> Callable:
+    """A field as one of the plane that is shown, `[..., 2] -> [..., 2]`."""
+    inside = lambda z: embedded(z, config.env.dimension, config.plane)
+    return lambda z: projected(velocity(inside(z)), config.plane)
 
 
 def streamlines(

@@ -1,23 +1,36 @@
 """Flags of `python -m train.vector_field` that have no effect in combination with others."""
 
+from typing import Any, get_args
+
+from jaxrl.dynamics import bases
+from jaxrl.dynamics.stimulation import OBJECTIVES
 from train.host.config import names_below
-from train.vector_field.config import Config, policy
+from train.vector_field.config import BASES, CART_POLE, Config, policy
 
 
 def idle(config: Config) -> dict[str, str]:
     """Fields that have no effect with a configuration, and why."""
+    waves = names_below(config.model.fourier, "model.fourier")
+    if config.model.field == "fourier":
+        waves = ["model.fourier.dims"]
     if config.data:
         names = names_below(config.bayesian, "bayesian")
         names += names_below(config.vae.policy, "vae.policy")
         why = "--data fits a sequence VAE without experiments"
-        worldly = ("fields", "channels", "num_inputs", "encoder", "authority")
+        worldly = ("fields", "dimension", "channels", "num_inputs", "encoder", "authority")
         worldly += ("process_noise", "observation_noise")
         names += [f"env.{name}" for name in worldly]
-        return dict.fromkeys((*names, "policies", "noise_is_known", "box"), why)
+        names += ["policies", "noise_is_known", "box", "plane", "stop_gain", "stop_over"]
+        return dict.fromkeys(names, why) | dict.fromkeys(waves, "model.field or its grid sets it")
     found = dict.fromkeys(("batch_size", "validation_share"), "it needs --data")
+    if config.env.dimension == 2:
+        found["plane"] = "the plane has two dimensions"
+    if not config.stop_gain:
+        found["stop_over"] = "it needs stop_gain"
     if config.learner == "sequence_vae":
         found |= dict.fromkeys(names_below(config.bayesian, "bayesian"), "it needs another learner")
         found["noise_is_known"] = "it needs another learner"
+        found |= dict.fromkeys(waves, "model.field or its grid sets it")
         found |= idle_in_policy(config, "vae.policy.")
     else:
         others = [*names_below(config.model, "model"), *names_below(config.vae, "vae")]
@@ -26,11 +39,22 @@ def idle(config: Config) -> dict[str, str]:
         if config.noise_is_known:
             names = ("bayesian.process_noise", "bayesian.noise_strength")
             found |= dict.fromkeys(names, "noise_is_known is set")
+        found |= {f"bayesian.{name}.dims": "env.dimension sets it" for name in BASES}
         if config.learner == "family":
-            names = names_below(config.bayesian.grid, "bayesian.grid")
-            found |= dict.fromkeys(names, "a family of fields has no grid")
+            names = [x for name in BASES for x in names_below(of(config, name), f"bayesian.{name}")]
+            found |= dict.fromkeys((*names, "bayesian.basis"), "a family of fields has no basis")
+        else:
+            kinds = zip(get_args(bases.Kind), BASES, strict=True)
+            others = [name for kind, name in kinds if kind != config.bayesian.basis]
+            names = [
+                x for name in others for x in names_below(of(config, name), f"bayesian.{name}")
+            ]
+            found |= dict.fromkeys(names, f"bayesian.basis is {config.bayesian.basis}")
         if config.bayesian.belief == "exact":
             found["bayesian.first_variance"] = "the first state is observed"
+    if CART_POLE in config.env.fields:
+        names = ("channels", "encoder", "num_inputs")
+        found |= {f"env.{name}": "a cart_pole has its own" for name in names}
     if config.env.noise != "gaussian":
         found["env.observation_noise"] = "it needs env.noise gaussian"
     if config.env.noise != "poisson":
@@ -38,9 +62,16 @@ def idle(config: Config) -> dict[str, str]:
     return found
 
 
+def of(config: Config, name: str) -> Any:
+    """The settings of a basis of the Bayesian learner."""
+    return getattr(config.bayesian, name)
+
+
 def idle_in_policy(config: Config, where: str) -> dict[str, str]:
     """The same for the settings that all policies share."""
-    kinds = {policy(config, name).kind for name in config.policies}
+    chosen = [policy(config, name) for name in config.policies]
+    kinds = {x.kind for x in chosen}
+    objectives = {name for x in chosen for name in x.objectives}
     names = ("kind", "hold_steps", "at_edge", "strength", "objective")
     found = {f"{where}{name}": "--policies sets it" for name in names}
     if "myopic" not in kinds:
@@ -51,4 +82,12 @@ def idle_in_policy(config: Config, where: str) -> dict[str, str]:
         names = ("propagate", "every", "replan_steps")
         planner = names_below(config.bayesian.policy.planner, "planner")
         found |= {f"{where}{name}": "no policy is planned" for name in (*names, *planner)}
-    return found
+    elif not objectives & {"d_optimal", "a_optimal"}:
+        why = "no policy is d_optimal or a_optimal"
+        found |= dict.fromkeys((f"{where}propagate", f"{where}every"), why)
+    others = [f"weights.{name}" for name in OBJECTIVES if name not in objectives]
+    if "goal" not in objectives:
+        others.append("goal")
+    if "rnd" not in objectives:
+        others += names_below(config.bayesian.policy.rnd, "rnd")
+    return found | {f"{where}{name}": "no policy has that objective" for name in others}

@@ -38,6 +38,8 @@ class Learner(NamedTuple):
     """The learned field `[..., d]` at `z` `[..., d]`."""
     uncertainty: Callable[[AgentState, jax.Array], jax.Array]
     """Variance of a component of the learned field at `z` `[d]`."""
+    information: Callable[[AgentState], jax.Array]
+    """Nats gained about the field from all samples so far."""
     forecast: Callable[..., jax.Array]
     """`(agent, obs [T, n], actions [T, m], K, observed) -> [T, K + 1, n]`: after each step, the
     expected observations now (k = 0) and up to K steps ahead, given the actions, and 0 after the
@@ -73,7 +75,7 @@ FIRST_GUESS = 0.5
 
 def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -> Learner:
     """Gaussian posterior with a known decoder; with `family`, of two parameters of that field."""
-    world = field_learner.World(env.effect, env.emission)
+    world = field_learner.World(env.effect, env.emission, circular=env.circular)
     if family:
         member = lambda z, e: FIELDS[family](z, **dict(zip(FAMILIES[family], e, strict=True)))
         start = (FIRST_GUESS,) * len(FAMILIES[family])
@@ -88,6 +90,7 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         world=lambda agent: agent.known.numbers,
         velocity=partial(field_learner.velocity, config, world),
         uncertainty=partial(field_learner.uncertainty, config, world),
+        information=lambda agent: agent.posterior.information,
         forecast=partial(field_learner.forecast, config, world),
         own=lambda agent: Own(
             partial(field_learner.beliefs, config, world, agent),
@@ -129,8 +132,9 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
         world=lambda agent: agent.known.numbers,
         velocity=velocity,
         uncertainty=uncertainty,
-        forecast=lambda agent, *seen: latent_filter.forecast(
-            model, agent.params, agent.known, *seen
+        information=lambda agent: agent.information.information,
+        forecast=lambda agent, *seen, **more: latent_filter.forecast(
+            model, agent.params, agent.known, *seen, **more
         ),
         own=lambda agent: of_vae(model, agent.params, agent.known, config, agent.information),
     )

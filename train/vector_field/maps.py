@@ -1,7 +1,7 @@
 """Maps of learned vector fields: streamlines, errors and uncertainty.
 
 Axes: F fields, G points of the grid along each axis, T newest states. Axis 0 of the grid is the
-first coordinate, as in `experiments.grid_points`. Every picture is a PNG, written whole or not at
+first coordinate, as in `reach.grid_points`. Every picture is a PNG, written whole or not at
 all.
 """
 

@@ -5,7 +5,7 @@ picture is a PNG, written whole or not at all.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,16 +15,21 @@ import numpy as np
 
 from jaxrl.types import AgentState
 from train.host import metrics_file, records, scores
-from train.vector_field import curves, experiments, maps
+from train.vector_field import curves, experiments, maps, series
+from train.vector_field import scores as field_scores
 from train.vector_field.config import Config, make_env, make_learner, policies_of
+from train.vector_field.reach import grid_points, projected
+
+SETTLING = 20
+"""Samples in which a filter finds the state, before those that are shown."""
 
 
 class Traces(NamedTuple):
     """States and cells that experiments visited."""
 
-    trails: np.ndarray  # [S, P, F, T, 2], newest latent states
-    visited: np.ndarray  # [S, P, F, G, G] bool
-    reachable: np.ndarray  # [S, F, G, G] bool
+    trails: np.ndarray  # [S, P, F, T, d], newest latent states
+    visited: np.ndarray  # [S, P, F, G, G] bool, of the cells; [S, P, F, Q] of reachable states
+    reachable: np.ndarray  # [S, F, G, G] bool; in more than two dimensions states [S, F, Q, d]
 
 
 def traces_of(config: Config, state: Any) -> Traces:
@@ -67,6 +72,60 @@ def draw_all(
     return [arrays, *paths]
 
 
+def draw_channels(
+    directory: Path, config: Config, agents: list[AgentState], samples: dict[str, np.ndarray]
+) -> Path | None:
+    """Writes `channels.png` of the first seed, first policy and first field: its newest samples and
+    what the learner, as it is at the end, forecasts of them; None for too few samples.
+
+    `samples` are those of `recordings.write_experiments`, `[S, P, F, T, ...]`.
+    """
+    observed, inputs = (samples[name][0, 0, 0] for name in ("y", "u"))
+    if config.stop_gain:
+        rows = metrics_file.read_metrics(directory)
+        count = int(field_scores.stops(rows, config)[0, 0, 0])
+        observed, inputs = observed[:count], inputs[:count]
+    begin = max(0, len(observed) - series.STEPS - SETTLING)
+    observed, inputs = observed[begin:], inputs[begin:]
+    if len(observed) <= SETTLING + series.AHEAD:
+        return None
+    name = config.policies[0]
+    expected = forecasts_of(config, agents[0], name, 0, observed, inputs)
+    field = config.env.fields[0].replace("_", " ")
+    path = directory / "channels.png"
+    series.channels(
+        path,
+        observed[SETTLING:],
+        expected[SETTLING:],
+        inputs[SETTLING:],
+        config.env.dt,
+        f"Channels and forecasts: {name} on {field}, seed {config.run.seed}",
+    )
+    return path
+
+
+def forecasts_of(
+    config: Config,
+    agents: AgentState,
+    policy: str,
+    field: int,
+    observed: np.ndarray,
+    inputs: np.ndarray,
+) -> np.ndarray:
+    """`[T, K + 1, n]`: what the learner of one seed, policy and field forecasts of `observed`
+    `[T, n]` with the `inputs` `[T, m]`, up to K = `series.AHEAD` steps later."""
+    group = next(g for g in experiments.groups(policies_of(config)) if policy in g.policies)
+    place = group.policies.index(policy)
+    agent = jax.tree.map(lambda x: x[place, field], agents[group.policies[0]])
+    return np.asarray(_forecast(config)(agent, jnp.asarray(observed), jnp.asarray(inputs)))
+
+
+@lru_cache(maxsize=1)
+def _forecast(config: Config) -> Any:
+    """Compiled once for all experiments of a run."""
+    return jax.jit(partial(make_learner(config).forecast, steps=series.AHEAD))
+
+
 def draw_maps(
     directory: Path,
     config: Config,
@@ -78,9 +137,12 @@ def draw_maps(
     """`fields.png` and `information.png` of the first seed; shapes as in `learned_fields`."""
     count = config.run.num_seeds
     which = f"seed {config.run.seed}" + f", the first of {count}" * (count > 1)
+    planar = config.env.dimension == 2
+    if not planar:
+        which += f"; the plane of coordinates {config.plane[0] + 1} and {config.plane[1] + 1}"
     places = {name: config.policies.index(name) for name in compared_policies(config.policies)}
     of_policies = lambda x: {name: x[place] for name, place in places.items()}
-    trails = of_policies(traces.trails[0])
+    trails = of_policies(np.asarray(projected(traces.trails[0], config.plane)))
     maps.fields(
         directory / "fields.png",
         config.env.fields,
@@ -95,7 +157,7 @@ def draw_maps(
         config.env.fields,
         of_policies(deviation),
         trails,
-        traces.reachable[0],
+        traces.reachable[0] if planar else None,
         config.box,
         f"What is still uncertain: {which}",
     )
@@ -115,9 +177,10 @@ def learned_fields(
 
     `deviation` is the standard deviation of a component of the learned velocity, first seed.
     """
-    learner, points = make_learner(config), experiments.grid_points(config.box)
+    learner, plane = make_learner(config), config.plane
+    points = grid_points(config.box, config.env.dimension, plane)
     of_all = lambda body: jax.jit(jax.vmap(jax.vmap(body)))  # policies and fields
-    velocity = of_all(lambda agent: learner.velocity(agent, points))
+    velocity = of_all(lambda agent: projected(learner.velocity(agent, points), plane))
 
     @of_all
     def deviation(agent: AgentState) -> jax.Array:
@@ -134,7 +197,7 @@ def learned_fields(
 def true_fields(config: Config, agents: list[AgentState]) -> np.ndarray:
     """`[S, F, G, G, 2]` on the grid; all policies of a seed have the same."""
     env, learner = make_env(config), make_learner(config)
-    points = experiments.grid_points(config.box)
-    of_one = lambda agent: env.velocity(points, learner.world(agent))
+    points = grid_points(config.box, config.env.dimension, config.plane)
+    of_one = lambda agent: projected(env.velocity(points, learner.world(agent)), config.plane)
     world = jax.jit(jax.vmap(jax.vmap(of_one)))  # policies and fields
     return np.stack([np.asarray(world(next(iter(agent.values()))))[0] for agent in agents])

@@ -40,6 +40,10 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
         simple = None
     paths = pictures.draw_all(run.directory, run.config, run.agents, traces, simple)
     paths += write_recordings(run)
+    found = samples_of(run)
+    if found is not None:
+        path = pictures.draw_channels(run.directory, run.config, run.agents, found)
+        paths += [path] if path else []
     if evaluation is None:
         paths.append(film.film(run.directory, run.config, make_training, run.updates))
     return paths
@@ -51,21 +55,25 @@ def write_recordings(run: Run) -> list[Path]:
     if found is None:
         return []
     config = run.config
+    rows = metrics_file.read_metrics(run.directory)
+    lengths = scores.stops(rows, config) if config.stop_gain else None
     recordings.write_experiments(
-        run.directory, found, run.seeds, config.policies, config.env.fields
+        run.directory, found, run.seeds, config.policies, config.env.fields, lengths
     )
     return [run.directory / "recordings"]
 
 
 def tables(run: Run) -> Iterator[Any]:
-    """R² of simple models; how many times fewer samples one policy needs than another; the number
-    of invalid plans."""
+    """R² of simple models; how many times fewer samples one policy needs than another; where
+    experiments stopped; the number of invalid plans."""
     if run.config.data:
         return
     if simple := experiment_baselines.read(run.directory):
         yield experiment_baselines.table(run, simple)
     yield from scores.comparison_tables(run.directory, run.config)
     rows = metrics_file.read_metrics(run.directory)
+    if run.config.stop_gain:
+        yield scores.stops_table(rows, run.config)
     for name, count in scores.invalid_plans(rows, run.config).items():
         yield f"{name}: {count:,} plans had a cost that is not finite and were passed over"
 
@@ -77,6 +85,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    static={"stop_gain": "whether experiments may stop decides what is compiled"},
     pictures=draw,
     tables=tables,
     episodes=scene.show,

@@ -1,24 +1,64 @@
-"""The grid on which a field is scored, and which of its cells a controller can reach.
+"""The points on which a field is scored, and where a controller can come.
 
-Axes: G points of the grid along each axis.
+In the plane they are a grid, whose cells are reached and visited. In more dimensions, where a grid
+would be too large, they are drawn: Q points of the box, and Q states that a controller reached.
+Axes: G points of the grid along each axis, d latent dimensions.
 """
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from envs.vector_field import VectorField
 from envs.vector_field.params import Params
 
 POINTS = 25
 """G, points along each axis of the grid on which a field is scored."""
+SAMPLE = 1_000
+"""Q, points in more than two dimensions."""
+NEAR = 0.15
+"""A drawn state counts as visited once the state came within this times box √d of it."""
 ATTEMPTS, ATTEMPT_STEPS, GOAL_STEPS = 128, 1_000, 100
 """How the reachable cells are estimated; see `reachable`."""
 
 
-def grid_points(box: float) -> jax.Array:
-    """`[G, G, 2]`: the points within ± `box` at which a field is scored; axis 0 is coordinate 0."""
+def grid_points(box: float, dims: int = 2, plane: tuple[int, int] = (0, 1)) -> jax.Array:
+    """`[G, G, d]`: points within ± `box` in the plane of two coordinates; the others are 0.
+
+    Axis 0 is the first coordinate of `plane`. In two dimensions the field is scored at them.
+    """
     axis = jnp.linspace(-box, box, POINTS)
-    return jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1)
+    return embedded(jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1), dims, plane)
+
+
+def embedded(places: jax.Array, dims: int, plane: tuple[int, int]) -> jax.Array:
+    """Places `[..., 2]` in the plane of two coordinates as states `[..., d]`; the others are 0."""
+    if dims == 2:
+        return places
+    return jnp.zeros((*places.shape[:-1], dims)).at[..., jnp.array(plane)].set(places)
+
+
+def projected(states: jax.Array, plane: tuple[int, int]) -> jax.Array:
+    """States or velocities `[..., d]` on the plane of two coordinates, `[..., 2]`."""
+    return states if states.shape[-1] == 2 else states[..., jnp.array(plane)]
+
+
+def scored_points(box: float, dims: int) -> jax.Array:
+    """The points within ± `box` at which a field is scored: a grid `[G, G, 2]`, or `[Q, d]` drawn
+    once and for all."""
+    if dims == 2:
+        return grid_points(box)
+    drawn = np.random.default_rng(0).uniform(-1, 1, (SAMPLE, dims))
+    return box * jnp.asarray(drawn, jnp.float32)
+
+
+def visits(path: jax.Array, box: float, reached: jax.Array) -> jax.Array:
+    """Which cells `[G, G]`, or which of the states `reached` `[Q, d]`, a path `[T, d]` visits."""
+    dims = path.shape[-1]
+    if dims == 2:
+        return cells(path, box)
+    squares = jnp.sum((reached[:, None] - path[None]) ** 2, axis=-1)  # [Q, T]
+    return jnp.any(squares < (NEAR * box) ** 2 * dims, axis=1)
 
 
 def cells(z: jax.Array, box: float) -> jax.Array:
@@ -30,7 +70,8 @@ def cells(z: jax.Array, box: float) -> jax.Array:
 
 
 def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> jax.Array:
-    """`[G, G]` bool: the cells that a controller with knowledge of the field visits.
+    """`[G, G]` bool: the cells that a controller with knowledge of the field visits; in more than
+    two dimensions `[Q, d]`, states drawn from those that it visits.
 
     It steers towards a random goal in the box, a new one every `GOAL_STEPS` steps, as directly as
     the largest input allows, in `ATTEMPTS` attempts of `ATTEMPT_STEPS` steps. In half of them it
@@ -55,11 +96,19 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
         u = jax.vmap(towards)(goal, state.z, jnp.arange(ATTEMPTS) % 2 == 1)
         stepped = jax.vmap(env.step, in_axes=(0, 0, 0, None))
         _, state, *_ = stepped(jax.random.split(step_key, ATTEMPTS), state, u, params)
+        if not planar:
+            return (state, goal, visited, key), state.z
         return (state, goal, visited | cells(state.z, box), key), None
 
+    planar = env.dims == 2
     reset_key, key = jax.random.split(key)
     resets = jax.vmap(env.reset, in_axes=(0, None))
     _, start = resets(jax.random.split(reset_key, ATTEMPTS), params)
-    begin = (start, jnp.zeros((ATTEMPTS, 2)), cells(start.z, box), key)
-    (_, _, visited, _), _ = jax.lax.scan(step, begin, jnp.arange(ATTEMPT_STEPS))
-    return visited
+    nothing = cells(start.z, box) if planar else ()
+    begin = (start, jnp.zeros((ATTEMPTS, env.dims)), nothing, key)
+    (_, _, visited, _), path = jax.lax.scan(step, begin, jnp.arange(ATTEMPT_STEPS))
+    if planar:
+        return visited
+    states = path.reshape(-1, env.dims)
+    chosen = np.random.default_rng(1).choice(len(states), SAMPLE, replace=False)
+    return states[jnp.asarray(chosen)]

@@ -71,11 +71,13 @@ def write_experiments(
     seeds: list[int],
     policies: tuple[str, ...],
     fields: tuple[str, ...],
+    lengths: np.ndarray | None = None,
 ) -> list[Path]:
     """Writes `recordings/POLICY-FIELD-seedN.npz` for each experiment.
 
-    `samples` are `[S, P, F, T, ...]`. Each file holds what `load` reads, `y` `[T, n]` and `u`
-    `[T, m]`, and beside it the true state `z` `[T, 2]` and the learner's `belief` `[T, d]`.
+    `samples` are `[S, P, F, T, ...]`, of which `lengths` `[S, P, F]` count; None: all. Each file
+    holds what `load` reads, `y` `[T, n]` and `u` `[T, m]`, and beside it the true state `z`
+    `[T, d]` and the learner's `belief` `[T, learned dimensions]`.
     """
     folder, paths = directory / "recordings", []
     folder.mkdir(exist_ok=True)
@@ -83,7 +85,8 @@ def write_experiments(
         for p, policy in enumerate(policies):
             for f, field in enumerate(fields):
                 paths.append(folder / f"{policy}-{field}-seed{seed}.npz")
-                write_arrays(paths[-1], {name: x[s, p, f] for name, x in samples.items()})
+                count = None if lengths is None else int(lengths[s, p, f])
+                write_arrays(paths[-1], {name: x[s, p, f, :count] for name, x in samples.items()})
     return paths
 
 

@@ -15,14 +15,15 @@ import numpy as np
 from envs.vector_field import VectorField
 from envs.vector_field.env import State
 from envs.vector_field.params import Params
-from train.host import snapshots
+from train.host import metrics_file, snapshots
 from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.errors import UsageError
 from train.host.live import Edit, Live
 from train.host.program import Run, Wanted
 from train.host.snapshots import Kept
-from train.vector_field import experiments, pictures
-from train.vector_field.config import make_env, make_learner, policies_of
+from train.vector_field import experiments, pictures, scores, series
+from train.vector_field.config import Config, make_env, make_learner, policies_of
+from train.vector_field.reach import grid_points, projected
 from train.vector_field.training import SAMPLES_PER_UPDATE, looked_at_one, samples_of
 
 SCRIPT = Path(__file__).with_name("vector_field.js")
@@ -42,12 +43,29 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
         return None
     true = pictures.true_fields(config, run.agents)
     s = wanted.member
+    lengths = np.full(recorded["z"].shape[:3], wanted.limit)
+    if config.stop_gain:
+        rows = metrics_file.read_metrics(run.directory)
+        lengths = np.minimum(lengths, scores.stops(rows, config))
+    expected = lambda s, p, f: series.aligned(
+        pictures.forecasts_of(
+            config,
+            run.agents[s],
+            config.policies[p],
+            f,
+            *(recorded[name][s, p, f, : lengths[s, p, f]] for name in ("y", "u")),
+        ),
+        series.AHEAD,
+    )
     episodes = [
         _episode(
             f"{policy} on {field.replace('_', ' ')}",
-            {name: x[s, p, f, : wanted.limit] for name, x in recorded.items()},
+            _on_plane(
+                {name: x[s, p, f, : lengths[s, p, f]] for name, x in recorded.items()}, config
+            ),
             Kept(looks.updates, {name: x[:, s, p, f] for name, x in looks.arrays.items()}),
             true[s, f],
+            expected(s, p, f) if lengths[s, p, f] > series.AHEAD else None,
             config.learner != "sequence_vae",
         )
         for (f, field), (p, policy) in product(
@@ -55,6 +73,14 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
         )
     ]
     return Scene([SCRIPT], episodes[: wanted.count], {"box": float(config.box)})
+
+
+def _on_plane(recorded: dict[str, np.ndarray], config: Config) -> dict[str, np.ndarray]:
+    """With states, and beliefs in their coordinates, on the plane that is shown."""
+    if config.learner == "sequence_vae":
+        return recorded | {"z": np.asarray(projected(recorded["z"], config.plane))}
+    shown = {name: np.asarray(projected(recorded[name], config.plane)) for name in ("z", "belief")}
+    return recorded | shown
 
 
 def live(run: Run, member: int) -> Live:
@@ -69,9 +95,10 @@ def live(run: Run, member: int) -> Live:
     agents = run.agents[member][group.policies[0]]
     learned = jax.tree.map(lambda x: x[place, 0], agents)
     params = learner.world(learned)
-    points = experiments.grid_points(config.box)
-    look = jax.jit(lambda agent: looked_at_one(learner, agent, points))
-    true = np.asarray(env.velocity(points, params))
+    plane = config.plane
+    points = grid_points(config.box, env.dims, plane)
+    look = jax.jit(lambda agent: looked_at_one(learner, agent, points, plane))
+    true = np.asarray(projected(env.velocity(points, params), plane))
     constants = {
         "box": float(config.box),
         "true": true.reshape(-1, 2),
@@ -81,20 +108,22 @@ def live(run: Run, member: int) -> Live:
     }
     return Live(
         *(env, params, learner.make(policies_of(config)[config.policies[0]], params), learned),
-        look=lambda game: _now(look, game),
+        look=lambda game: _now(look, plane, game),
         scripts=[SCRIPT],
         constants=lambda state: constants,
         measure=lambda game: _measured(look, true, game),
-        edits={"push": Edit("push the state to a place", partial(_pushed, env))},
+        edits={"push": Edit("push the state to a place", partial(_pushed, env, plane))},
         learns=True,
     )
 
 
-def _now(look: Any, game: Recording) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
+def _now(
+    look: Any, plane: tuple[int, int], game: Recording
+) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """What is drawn of an experiment that goes on, and its newest observations."""
     velocity, deviation = look(game.explained["agent"])
     shown = {
-        "z": game.state.z,
+        "z": np.asarray(projected(game.state.z, plane)),
         "u": np.asarray(game.action, np.float32),
         "velocity": np.asarray(velocity).reshape(1, -1),
         "deviation": np.asarray(deviation).reshape(1, -1),
@@ -111,16 +140,40 @@ def _measured(look: Any, true: np.ndarray, game: Recording) -> dict[str, float]:
     return {"error of the field": float(missed), "mean deviation": float(np.mean(deviation))}
 
 
-def _pushed(env: VectorField, state: State, params: Params, place: tuple[float, float]) -> State:
+def _pushed(
+    env: VectorField,
+    plane: tuple[int, int],
+    state: State,
+    params: Params,
+    place: tuple[float, float],
+) -> State:
+    """To a place in the plane; the other coordinates stay."""
     key = jax.random.fold_in(jax.random.key(0), state.time)
-    return env.pushed(key, state, jnp.asarray(place), params)
+    z = jnp.asarray(state.z).at[jnp.array(plane)].set(jnp.asarray(place))
+    return env.pushed(key, state, z, params)
+
+
+def _channels(observed: np.ndarray, expected: np.ndarray | None) -> dict[str, np.ndarray]:
+    """The first channels of `[T, n]`, each followed by its forecast."""
+    lines = {}
+    for k, seen in enumerate(observed.T[:CHANNELS]):
+        lines[f"channel {k + 1}"] = seen
+        if expected is not None:
+            lines[f"forecast of {k + 1}"] = expected[:, k].astype(np.float32)
+    return lines
 
 
 def _episode(
-    title: str, recorded: dict[str, np.ndarray], looks: Kept, true: np.ndarray, aligned: bool
+    title: str,
+    recorded: dict[str, np.ndarray],
+    looks: Kept,
+    true: np.ndarray,
+    expected: np.ndarray | None,
+    aligned: bool,
 ) -> Episode:
     """One experiment. `look` `[T]` is the newest snapshot of the learned field at each sample.
 
+    `expected` `[T, n]` is what the learner, as it is at the end, forecasts of each sample.
     `aligned`: the learner's belief has the coordinates of the true state.
     """
     count = len(recorded["z"])
@@ -135,7 +188,7 @@ def _episode(
         "error of the field": missed[look].astype(np.float32),
         "mean deviation": deviation.mean((1, 2))[look],
         **{f"input {k + 1}": x for k, x in enumerate(recorded["u"].T)},
-        **{f"channel {k + 1}": x for k, x in enumerate(recorded["y"].T[:CHANNELS])},
+        **_channels(recorded["y"], expected),
     }
     return Episode(
         title=f"{title}, error {missed[look[-1]]:.2f}",

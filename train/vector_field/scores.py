@@ -26,6 +26,7 @@ from train.host.metrics_file import read_metrics
 from train.vector_field import experiments
 from train.vector_field.config import Config, policy
 from train.vector_field.learners import Learner
+from train.vector_field.reach import scored_points
 
 SCORE = "field_error"
 """Of the first policy, the mean over the fields."""
@@ -90,11 +91,11 @@ def experiment_measures(
     config: Config, learner: Learner, env: VectorField, agent: AgentState, key: jax.Array
 ) -> dict[str, jax.Array]:
     """The measures of one experiment."""
-    params, points = learner.world(agent), experiments.grid_points(config.box)
-    true, learned = env.velocity(points, params), learner.velocity(agent, points)
+    params, points = learner.world(agent), scored_points(config.box, env.dims)
+    learned, true = experiments.fields_at(env, learner, agent, points)
     inner = jnp.sum(true * learned, axis=-1)
     sizes = jnp.linalg.norm(true, axis=-1) * jnp.linalg.norm(learned, axis=-1)
-    everywhere = jnp.ones(points.shape[:2])
+    everywhere = jnp.ones(points.shape[:-1])
     measures = {
         "error": experiments.relative_error(learned, true, everywhere),
         "cosine": jnp.mean(inner / jnp.maximum(sizes, 1e-9)),
@@ -102,6 +103,7 @@ def experiment_measures(
     episodes = held_out_pair(env, params, key)
     for name, (obs, actions) in zip(("r2", "r2_free"), episodes, strict=True):
         expected = learner.forecast(agent, obs, actions, AHEAD)
+        expected, obs = env.smooth(expected), env.smooth(obs)
         measures[name] = forecast_r2(expected[SKIPPED:], obs[SKIPPED:])
     return measures
 
@@ -224,6 +226,30 @@ def _cell(found: dict[str, Any] | None) -> str:
         f"{found[name]:.1f}" if found[name] else "never" for name in ("ratio", "low", "high")
     )
     return ratio if low == high else f"{ratio}\n{low} to {high}"
+
+
+def stops(rows: list[dict[str, Any]], config: Config) -> np.ndarray:
+    """`[S, P, F]`: samples of each experiment, until it stopped or to the end of the record."""
+    steps, values = error_curves(rows, config, "stopped_at")
+    last = np.where(values[:, -1] > 0, values[:, -1], steps[-1])  # [S, F, P]
+    return np.swapaxes(last, 1, 2).astype(int)
+
+
+def stops_table(rows: list[dict[str, Any]], config: Config) -> Table:
+    """A row for each field and policy: after how many samples it gained too little."""
+    _, stopped = error_curves(rows, config, "stopped_at")
+    counts, of_seeds = stops(rows, config), len(config.run.seeds)
+    caption = f"an experiment stops when it gains less than {config.stop_gain:g} nats a sample"
+    table = Table(title="samples taken", caption=caption)
+    for heading in ("field", "policy", "samples", "± sd", "stopped"):
+        table.add_column(heading, justify="left" if heading in ("field", "policy") else "right")
+    for f, field in enumerate(config.env.fields):
+        for p, name in enumerate(config.policies):
+            mean, spread = counts[:, p, f].mean(), counts[:, p, f].std()
+            share = f"{int((stopped[:, -1, f, p] > 0).sum())} of {of_seeds}"
+            table.add_row(field, name, f"{mean:,.0f}", f"{spread:,.0f}", share)
+        table.add_section()
+    return table
 
 
 def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:

@@ -15,6 +15,7 @@ from train.host.program import Run
 from train.vector_field import experiments, recorded, scores
 from train.vector_field.config import Config, check, make_env, make_learner, policies_of
 from train.vector_field.learners import Learner
+from train.vector_field.reach import grid_points, projected
 
 SAMPLES_PER_UPDATE = 50
 """Samples of each experiment in one update, and so between two scores."""
@@ -23,8 +24,11 @@ SAMPLES_PER_UPDATE = 50
 MEASURES = (
     *("error", "reachable_error", "coverage", "information"),
     *("process_noise", "invalid_plans", "elbo", "reconstruction", "divergence"),
+    *("goal_distance", "stopped_at"),
 )
 """What a learner of each field and policy measures."""
+STOPPED = "all_stopped"
+"""1 once every experiment of a seed has stopped."""
 
 
 class State(NamedTuple):
@@ -32,7 +36,7 @@ class State(NamedTuple):
 
     agent: dict[str, AgentState]  # by the first policy of each group, [P, F, ...]
     experiments: dict[str, Any]  # the same with `experiments.Experiment`
-    reachable: jax.Array  # bool [F, G, G]
+    reachable: jax.Array  # bool [F, G, G]; in more than two dimensions states [F, Q, d]
     key: jax.Array
     updates: jax.Array  # int32
 
@@ -52,6 +56,8 @@ def make_training(config: Config) -> settings.Training:
         config.box,
         SAMPLES_PER_UPDATE,
         keep=config.run.chunk_updates(SAMPLES_PER_UPDATE) * SAMPLES_PER_UPDATE,
+        stop=stop_rule(config),
+        goal=goal_of(config),
     )
 
     def init(key: jax.Array) -> State:
@@ -63,6 +69,8 @@ def make_training(config: Config) -> settings.Training:
         rest = state.experiments, state.reachable
         agents, (running, reachable), measures = laboratory.advance(state.agent, rest)
         measures[scores.SCORE] = jnp.mean(measures["error"][:, 0])
+        if config.stop_gain:
+            measures[STOPPED] = jnp.all(measures["stopped_at"] > 0).astype(jnp.float32)
         state = State(agents, running, reachable, state.key, state.updates + 1)
         return state, Metrics(jnp.zeros((), jnp.int32), {}, measures)
 
@@ -77,6 +85,7 @@ def make_training(config: Config) -> settings.Training:
         unit="samples",
         score=scores.SCORE,
         labels=dict.fromkeys(MEASURES, pairs),
+        settled=STOPPED if config.stop_gain else "",
         lower_is_better=True,
     )
 
@@ -84,18 +93,35 @@ def make_training(config: Config) -> settings.Training:
 def looked_at(config: Config, learner: Learner, state: State) -> dict[str, jax.Array]:
     """The learned field on the grid, `velocity` `[P, F, G, G, 2]`, and the standard deviation of a
     component of it, `deviation` `[P, F, G, G]`; policies in their order."""
-    look = partial(looked_at_one, learner, points=experiments.grid_points(config.box))
+    points = grid_points(config.box, config.env.dimension, config.plane)
+    look = partial(looked_at_one, learner, points=points, plane=config.plane)
     found = {name: jax.vmap(jax.vmap(look))(agent) for name, agent in state.agent.items()}
     velocity, deviation = experiments.in_order(policies_of(config), found)
     return {"velocity": velocity, "deviation": deviation}
 
 
 def looked_at_one(
-    learner: Learner, agent: AgentState, points: jax.Array
+    learner: Learner, agent: AgentState, points: jax.Array, plane: tuple[int, int]
 ) -> tuple[jax.Array, jax.Array]:
-    """The field of one learner at `points` `[G, G, 2]`, and its standard deviation `[G, G]`."""
+    """The field `[G, G, 2]` of one learner at `points` `[G, G, d]`, projected on the `plane`, and
+    its standard deviation `[G, G]`."""
     variance = jax.vmap(jax.vmap(partial(learner.uncertainty, agent)))(points)
-    return learner.velocity(agent, points), jnp.sqrt(variance)
+    return projected(learner.velocity(agent, points), plane), jnp.sqrt(variance)
+
+
+def stop_rule(config: Config) -> experiments.StopRule | None:
+    """When experiments stop; None: never before the run ends."""
+    if not config.stop_gain:
+        return None
+    return experiments.StopRule(config.stop_gain, config.stop_over)
+
+
+def goal_of(config: Config) -> tuple[float, ...]:
+    """Of the policies that have one, in coordinates of the state; empty without."""
+    chosen = policies_of(config).values()
+    if config.learner == "sequence_vae":  # its goal is in the channels
+        return ()
+    return next((x.goal for x in chosen if "goal" in x.objectives), ())
 
 
 def samples(config: Config, state: State) -> dict[str, jax.Array]:

@@ -10,7 +10,7 @@ import pytest
 from envs.vector_field import VectorField
 from jaxrl.agents import field_learner
 from jaxrl.dynamics import rbf, stimulation
-from train.vector_field import experiments, learners
+from train.vector_field import experiments, learners, reach
 
 BOX = 2.0
 FIELDS = ("limit_cycle", "duffing")
@@ -123,7 +123,7 @@ def cells_of(states: np.ndarray) -> np.ndarray:
 
 def test_cells_are_those_around_the_points_of_the_grid():
     states = np.random.default_rng(0).uniform(-2.4, 2.4, (300, 2)).astype(np.float32)
-    found = jax.jit(lambda z: experiments.cells(z, BOX))(states)
+    found = jax.jit(lambda z: reach.cells(z, BOX))(states)
     np.testing.assert_array_equal(found, cells_of(states))
 
 

@@ -76,7 +76,9 @@ def test_a_run_leaves_a_record_and_a_score(finished):
 def test_a_run_leaves_pictures_but_no_film(finished):
     """Which makes an experiment again, and is left to `train.render`."""
     pictures = {path.name for path in finished.iterdir() if path.suffix in (".png", ".gif")}
-    assert pictures == {"fields.png", "information.png", "errors.png", "forecasts.png"}
+    assert pictures == {
+        *("fields.png", "information.png", "errors.png", "forecasts.png", "channels.png")
+    }
 
 
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path, monkeypatch):
@@ -132,7 +134,9 @@ CHANGES: dict[str, Any] = {
 
 def test_every_field_of_a_world_arrives_in_it():
     """Those that are numbers in the environment's parameters, the others in itself."""
-    assert set(CHANGES) == {field.name for field in fields(World)}
+    assert {*CHANGES, "dimension"} == {field.name for field in fields(World)}
+    five = World(fields=("network",), dimension=5, encoder="linear")
+    assert make_env(Config(env=five)).dims == 5
     for name, value in CHANGES.items():
         if not isinstance(value, float):
             base = replace(World(), encoder="linear")
@@ -165,6 +169,8 @@ def test_policies_are_what_they_are_called():
     for name in ("d_optimal", "a_optimal", "disagreement"):
         assert (shown(name).kind, shown(name).objective) == ("planned", name)
     assert shown("myopic").kind == "myopic"
+    mixed = shown("d_optimal+goal+rnd")
+    assert (mixed.kind, mixed.objectives) == ("planned", ("d_optimal", "goal", "rnd"))
 
 
 @pytest.mark.slow
@@ -185,10 +191,21 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--env.fields lorenz", "field 'lorenz' is unknown; expected one of limit_cycle, "),
+        ("--env.fields roessler", "field 'roessler' is unknown; expected one of limit_cycle, "),
         ("--env.fields duffing duffing", "fields are duffing, duffing; give at least one, each"),
         ("--policies clever", "policy 'clever' is unknown; expected off, random, hold20"),
         ("--policies hold0", "policy 'hold0' is unknown"),
+        ("--policies d_optimal+clever", "policy 'd_optimal+clever' is unknown"),
+        ("--policies goal+goal", "objective is goal+goal, expected some of d_optimal, a_optimal"),
+        ("--policies goal --bayesian.policy.goal 1 2 3", "goal has 3 numbers, expected 2, one for"),
+        ("--env.fields lorenz", "dimension is 2, but the field 'lorenz' needs 3"),
+        ("lorenz --plane 1 1", "plane is (1, 1), expected two different coordinates from 0 to 2"),
+        ("cart_pole --env.observation linear", "a cart_pole has no observation linear with noise"),
+        ("cart_pole --env.fields cart_pole lorenz", "cart_pole is no field beside others"),
+        ("--stop-gain=-1", "--stop-gain is -1.0, expected a number at least 0"),
+        ("sequence_vae --stop-gain=0.1", "stop_gain is for the learners bayesian and family"),
+        ("sequence_vae --model.grid.dims=3", "model.grid.dims is 3, expected 2, as the state has"),
+        ("--bayesian.basis=fourier --bayesian.fourier.length=0", "fourier.length is 0.0"),
         ("--policies random random", "policies are random, random; give at least one, each once"),
         ("--bayesian.belief=exact", "bayesian.belief exact needs the state itself"),
         ("--learner=sequence_vae --env.observation=mlp", "choose --env.observation linear or lo"),

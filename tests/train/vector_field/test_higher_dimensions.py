@@ -1,0 +1,138 @@
+"""Experiments in three dimensions: places, scores and pictures' planes; and when they stop."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.vector_field import VectorField
+from jaxrl.agents import field_learner
+from jaxrl.dynamics import bases, stimulation
+from train.vector_field import experiments, learners, reach
+
+BOX = 2.0
+ENV = VectorField("lorenz", "identity", "none", 3, num_inputs=3, dims=3)
+CONFIG = field_learner.Config(basis="polynomial", polynomial=bases.Polynomial(2, 3))
+LEARNER = learners.bayesian(ENV, CONFIG)
+POLICIES = {
+    "bang3": stimulation.Config(kind="hold", hold_steps=3, at_edge=True),
+    "off": stimulation.Config(kind="hold", strength=0.0),
+}
+
+
+def worlds(key: jax.Array) -> Any:
+    return jax.tree.map(lambda x: x[None], ENV.params(key))
+
+
+def states_of(stop: experiments.StopRule | None) -> list[Any]:
+    """`(agents, (experiments, within), scores)` after 4, 8, 12 and 16 samples."""
+    laboratory = experiments.make(
+        ENV, worlds, LEARNER, POLICIES, BOX, samples=4, keep=8, stop=stop, goal=(0.5,)
+    )
+    advance, found = jax.jit(laboratory.advance), []
+    state = (*jax.jit(laboratory.init)(jax.random.key(0)), {})
+    for _ in range(4):
+        state = advance(*state[:2])
+        found.append(jax.tree.map(np.asarray, as_numbers(state)))
+    return found
+
+
+def as_numbers(tree: Any) -> Any:
+    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return jax.tree.map(lambda x: jax.random.key_data(x) if is_key(x) else x, tree)
+
+
+@pytest.fixture(scope="module")
+def endless() -> list[Any]:
+    return states_of(None)
+
+
+def test_places_are_states_that_a_controller_reached():
+    params = ENV.params()
+    found = np.asarray(jax.jit(lambda k: reach.reachable(ENV, params, BOX, k))(jax.random.key(1)))
+    assert found.shape == (reach.SAMPLE, 3)
+    assert (np.abs(found) <= 5).all()
+    assert np.std(found, axis=0).min() > 0.3
+    path = np.random.default_rng(0).uniform(-2, 2, (9, 3)).astype(np.float32)
+    distance = np.linalg.norm(found[:, None] - path, axis=-1).min(axis=1)
+    visited = reach.visits(jnp.asarray(path), BOX, jnp.asarray(found))
+    np.testing.assert_array_equal(visited, distance < 0.15 * BOX * 3**0.5)
+    points = np.asarray(reach.scored_points(BOX, 3))
+    assert points.shape == (reach.SAMPLE, 3)
+    assert 1.98 < np.abs(points).max() <= 2
+    np.testing.assert_array_equal(points, reach.scored_points(BOX, 3))
+
+
+def test_a_plane_through_the_origin():
+    points = np.asarray(reach.grid_points(BOX, 3, (0, 2)))
+    assert points.shape == (25, 25, 3)
+    assert not points[..., 1].any()
+    np.testing.assert_array_equal(points[..., [0, 2]], reach.grid_points(BOX))
+    np.testing.assert_array_equal(reach.projected(points, (0, 2)), reach.grid_points(BOX))
+    np.testing.assert_array_equal(reach.embedded(points[..., [0, 2]], 3, (0, 2)), points)
+
+
+def test_scores_are_of_drawn_points_and_of_reachable_states(endless):
+    agents, (running, within), scores = endless[-1]
+    points = np.asarray(reach.scored_points(BOX, 3))
+    for p in range(2):
+        weights = agents["bang3"].posterior.mean[p, 0]
+        for measure, at in (("error", points), ("reachable_error", within[0])):
+            x, y, height = 12 * at[:, 0], 12 * at[:, 1], 12 * at[:, 2] + 25
+            own = np.stack([10 * (y - x), x * (28 - height) - y, x * y - 8 / 3 * height], axis=1)
+            true = 0.05 * own / 12
+            learned = np.asarray(bases.features(CONFIG.polynomial, jnp.asarray(at))) @ weights
+            expected = np.sqrt(((learned - true) ** 2).sum() / (true**2).sum())
+            np.testing.assert_allclose(scores[measure][0, p], expected, rtol=2e-3)
+        trail = running["bang3"].trail[p, 0, -16:]
+        distance = np.linalg.norm(within[0][:, None] - trail, axis=-1).min(axis=1)
+        near = distance < 0.15 * BOX * 3**0.5
+        np.testing.assert_array_equal(running["bang3"].visited[p, 0], near)
+        np.testing.assert_allclose(scores["coverage"][0, p], near.mean(), rtol=1e-5)
+        miss = np.linalg.norm(trail[-4:] - 0.5, axis=1).mean()
+        np.testing.assert_allclose(scores["goal_distance"][0, p], miss, rtol=1e-4)
+
+
+def test_an_experiment_that_gains_too_little_stops_and_stays(endless):
+    """After two poor updates in a row: then nothing changes but zeros in its record."""
+    stopped = states_of(experiments.StopRule(1e9, 8))
+    np.testing.assert_array_equal([s[2]["stopped_at"][0] for s in stopped], [[0, 0]] + 3 * [[8, 8]])
+    for k in (0, 1):
+        without = lambda x: {n: v for n, v in x[2].items() if n != "stopped_at"}
+        jax.tree.map(np.testing.assert_array_equal, stopped[k][0], endless[k][0])
+        jax.tree.map(np.testing.assert_array_equal, without(stopped[k]), without(endless[k]))
+    for k in (2, 3):
+        jax.tree.map(np.testing.assert_array_equal, stopped[k][0], stopped[1][0])
+        for name in ("error", "coverage", "information", "goal_distance", "stopped_at"):
+            np.testing.assert_array_equal(stopped[k][2][name], stopped[1][2][name])
+        before, after = (stopped[i][1][0]["bang3"] for i in (1, k))
+        before, after = (x._replace(train=x.train._replace(key=())) for x in (before, after))
+        for name in ("trail", "visited", "train"):
+            jax.tree.map(np.testing.assert_array_equal, getattr(before, name), getattr(after, name))
+    seen = stopped[2][1][0]["bang3"].recent
+    np.testing.assert_array_equal(seen.z[..., 4:, :], 0)  # the newest four of eight
+    np.testing.assert_array_equal(
+        seen.z[..., :4, :], stopped[1][1][0]["bang3"].recent.z[..., 4:, :]
+    )
+    assert np.abs(seen.z[..., :4, :]).min() > 0
+
+
+def test_an_experiment_that_goes_on_learning_does_not_stop(endless):
+    going = states_of(experiments.StopRule(1e-9, 8))
+    assert not any(s[2]["stopped_at"].any() for s in going)
+    for k in range(4):
+        jax.tree.map(np.testing.assert_array_equal, going[k][0], endless[k][0])
+
+
+def test_each_experiment_stops_by_itself():
+    """At the mean of what the two gain: the one that is left alone stops, not the other."""
+    gains = [s[2]["information"][0] for s in states_of(None)]
+    per_sample = np.diff([[0, 0], *gains], axis=0) / 4  # [4, P]
+    limit = float(per_sample[-2:].mean())
+    found = states_of(experiments.StopRule(limit, 4))[-1][2]["stopped_at"][0]
+    for p in range(2):
+        poor = np.flatnonzero(per_sample[:, p] < limit)
+        assert found[p] == (4 * (poor[0] + 1) if len(poor) else 0)
+    assert len({*found.tolist()}) == 2
