@@ -32,7 +32,8 @@ SHOWN = (("r2", 10, "R² 10"), ("r2", 30, "R² 30"))
 
 
 def of_run(run: Run) -> dict[str, Any] | None:
-    """`{"r2": {baseline: [S, P, F, K + 1]}, "r2_free": ...}`; None without recordings.
+    """`{"r2": {baseline: [S, P, F, K + 1]}, "r2_free": ...}`; None without recordings, or where
+    experiments may stop.
 
     Read from the run's directory if they were measured there on the same episodes, else measured
     and written. NaN where nothing is scored.
@@ -42,7 +43,7 @@ def of_run(run: Run) -> dict[str, Any] | None:
     if known and {name: known.get(name) for name in about} == about:
         return known
     samples = samples_of(run)
-    if samples is None:
+    if samples is None or run.config.stop_gain:  # recordings of unequal lengths
         return None
     found = measured(run, samples, about["key"])
     listed = {m: {name: x.tolist() for name, x in of.items()} for m, of in found.items()}
@@ -77,12 +78,14 @@ def measured(
     tests = held_out(run, key)
     shape = samples["y"].shape[:3]
     most = baselines.MOST_STEPS
-    both = ((samples["y"][i], samples["u"][i]) for i in np.ndindex(*shape))
+    smooth = lambda y: np.asarray(make_env(run.config).smooth(jnp.asarray(y)))  # as it is scored
+    both = ((smooth(samples["y"][i]), samples["u"][i]) for i in np.ndindex(*shape))
     training = [baselines.newest(recorded(y, u), most) for y, u in both]
     scaled = [baselines.scaled(data, data) for data in training]
     config = run.config
-    model = config.model if config.learner == "sequence_vae" else config.bayesian
-    dims = min(model.grid.dims, samples["y"].shape[-1])
+    latent = config.learner == "sequence_vae"
+    dims = config.model.grid.dims if latent else config.env.dimension
+    dims = min(dims, samples["y"].shape[-1])
     together = jax.tree.map(lambda *x: jnp.stack(x), *map(baselines.as_episodes, scaled))
     learn = jax.vmap(partial(baselines.learned, dims=dims))
     params = learn(together)
@@ -91,7 +94,7 @@ def measured(
         of_one = jax.tree.map(lambda x, i=i: x[i], params)
         weights, order = baselines.fit_arx(scaled[i])
         for measure, (y, u) in zip(MEASURES, (x[s][f] for x in tests), strict=True):
-            test = baselines.scaled(recorded(y, u), training[i])
+            test = baselines.scaled(recorded(smooth(y), u), training[i])
             expected = {
                 "persistence": baselines.persistence(test, AHEAD),
                 "arx": baselines.arx(weights, order, test, AHEAD),

@@ -26,7 +26,7 @@ from jaxrl.types import PyTree
 from train.host import runs
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
-from train.vector_field import experiments, recorded, recordings
+from train.vector_field import experiments, recorded, recordings, scores
 from train.vector_field.config import make_env, make_learner, make_model, policies_of
 from train.vector_field.learners import Own, of_vae
 from train.vector_field.recordings import Data
@@ -147,10 +147,12 @@ def of_experiment(run: Run, s: int, p: int, f: int) -> Fitted:
     agent = jax.tree.map(lambda x: x[place, f], run.agents[s][group.policies[0]])
     bound = np.broadcast_to(np.asarray(learner.world(agent).action_bound), (env.num_inputs,))
     latent = config.learner == "sequence_vae"
-    dims = (config.model if latent else config.bayesian).grid.dims
+    dims = config.model.grid.dims if latent else config.env.dimension
     samples, now, trail = samples_of(run), None, np.zeros((0, dims))
     if samples is not None:
-        trail, u = (samples[name][s, p, f] for name in ("belief", "u"))
+        taken = scores.samples_taken(run.directory, config)
+        count = None if taken is None else taken[s, p, f]
+        trail, u = (samples[name][s, p, f, :count] for name in ("belief", "u"))
         now = Moment(trail[-1], u[-2] if len(u) > 1 else 0 * u[-1])
     forecast = partial(learner.forecast, agent)
     return _made(learner.own(agent), forecast, -bound, bound, agent.known.dt, dims, now, trail)

@@ -81,10 +81,9 @@ def draw_channels(
     `samples` are those of `recordings.write_experiments`, `[S, P, F, T, ...]`.
     """
     observed, inputs = (samples[name][0, 0, 0] for name in ("y", "u"))
-    if config.stop_gain:
-        rows = metrics_file.read_metrics(directory)
-        count = int(field_scores.stops(rows, config)[0, 0, 0])
-        observed, inputs = observed[:count], inputs[:count]
+    taken = field_scores.samples_taken(directory, config)
+    if taken is not None:
+        observed, inputs = observed[: taken[0, 0, 0]], inputs[: taken[0, 0, 0]]
     begin = max(0, len(observed) - series.STEPS - SETTLING)
     observed, inputs = observed[begin:], inputs[begin:]
     if len(observed) <= SETTLING + series.AHEAD:

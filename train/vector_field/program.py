@@ -55,8 +55,7 @@ def write_recordings(run: Run) -> list[Path]:
     if found is None:
         return []
     config = run.config
-    rows = metrics_file.read_metrics(run.directory)
-    lengths = scores.stops(rows, config) if config.stop_gain else None
+    lengths = scores.samples_taken(run.directory, config)
     recordings.write_experiments(
         run.directory, found, run.seeds, config.policies, config.env.fields, lengths
     )

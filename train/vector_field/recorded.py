@@ -25,7 +25,7 @@ from jaxrl.types import AgentState
 from train.host import scores, settings
 from train.host.pictures import BLUE, GREY, legend_below, save
 from train.host.records import write_arrays
-from train.vector_field import baselines, episodes
+from train.vector_field import baselines, episodes, series
 from train.vector_field.config import Config, make_model
 from train.vector_field.recordings import Data, holds_counts, load, oddities
 from train.vector_field.scores import AHEAD, SKIPPED
@@ -187,6 +187,16 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     end = int(data.lengths[-1])  # where the last episode that was held out ends
     shown = found["states"][-1, end - int(held_out.lengths[-1]) : end]
     draw(paths[0], config, shown, found)
+    begin = end - len(shown)
+    paths.append(directory / "channels.png")
+    series.channels(
+        paths[-1],
+        np.where(data.observed[-1, begin:end], data.y[-1, begin:end], np.nan),
+        found["forecasts"][-1, begin:end],
+        data.u[-1, begin:end],
+        config.env.dt,
+        f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
+    )
     write_arrays(paths[1], found)
     return paths
 

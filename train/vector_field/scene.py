@@ -15,7 +15,7 @@ import numpy as np
 from envs.vector_field import VectorField
 from envs.vector_field.env import State
 from envs.vector_field.params import Params
-from train.host import metrics_file, snapshots
+from train.host import snapshots
 from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.errors import UsageError
 from train.host.live import Edit, Live
@@ -44,9 +44,8 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
     true = pictures.true_fields(config, run.agents)
     s = wanted.member
     lengths = np.full(recorded["z"].shape[:3], wanted.limit)
-    if config.stop_gain:
-        rows = metrics_file.read_metrics(run.directory)
-        lengths = np.minimum(lengths, scores.stops(rows, config))
+    taken = scores.samples_taken(run.directory, config)
+    lengths = lengths if taken is None else np.minimum(lengths, taken)
     expected = lambda s, p, f: series.aligned(
         pictures.forecasts_of(
             config,

@@ -235,6 +235,11 @@ def stops(rows: list[dict[str, Any]], config: Config) -> np.ndarray:
     return np.swapaxes(last, 1, 2).astype(int)
 
 
+def samples_taken(directory: Path, config: Config) -> np.ndarray | None:
+    """`[S, P, F]`, as `stops`, from the record of a run; None where experiments cannot stop."""
+    return stops(read_metrics(directory), config) if config.stop_gain else None
+
+
 def stops_table(rows: list[dict[str, Any]], config: Config) -> Table:
     """A row for each field and policy: after how many samples it gained too little."""
     _, stopped = error_curves(rows, config, "stopped_at")

@@ -30,6 +30,8 @@ def channels(
 ) -> None:
     """Draws a row for each channel of `observed` `[T, n]`, and one for the `inputs` `[T, m]`.
 
+    NaN is missing.
+
     `forecasts` `[T, K + 1, n]` were made after each step, of that step and up to K later; those of
     `ahead` steps later are drawn where they are of. `dt` is the time of a step. Writes a PNG, whole
     or not at all. Raises ValueError for fewer steps than a forecast needs.
@@ -70,12 +72,16 @@ def aligned(forecasts: np.ndarray, ahead: int) -> np.ndarray:
 
 def most_varied(observed: np.ndarray) -> list[int]:
     """The channels `[T, n]` of largest variance, at most `CHANNELS` of them, in their order."""
-    order = np.argsort(-np.var(observed, axis=0), kind="stable")
+    order = np.argsort(-np.nan_to_num(np.nanvar(observed, axis=0)), kind="stable")
     return sorted(order[:CHANNELS].tolist())
 
 
 def explained(observed: np.ndarray, expected: np.ndarray) -> float:
-    """R² of one channel, `[T]` each; NaN for one that does not vary."""
+    """R² of one channel, `[T]` each, where it was observed; NaN for one that does not vary."""
+    seen = np.isfinite(observed) & np.isfinite(expected)
+    observed, expected = observed[seen], expected[seen]
+    if not len(observed):
+        return float("nan")
     total = np.sum((observed - observed.mean()) ** 2)
     return float(1 - np.sum((observed - expected) ** 2) / total) if total > 0 else float("nan")
 
