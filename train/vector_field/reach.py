@@ -35,12 +35,12 @@ def embedded(places: jax.Array, dims: int, plane: tuple[int, int]) -> jax.Array:
     """Places `[..., 2]` in the plane of two coordinates as states `[..., d]`; the others are 0."""
     if dims == 2:
         return places
-    return jnp.zeros((*places.shape[:-1], dims)).at[..., jnp.array(plane)].set(places)
+    return jnp.zeros((*places.shape[:-1], dims)).at[..., np.array(plane)].set(places)
 
 
 def projected(states: jax.Array, plane: tuple[int, int]) -> jax.Array:
     """States or velocities `[..., d]` on the plane of two coordinates, `[..., 2]`."""
-    return states if states.shape[-1] == 2 else states[..., jnp.array(plane)]
+    return states if states.shape[-1] == 2 else states[..., np.array(plane)]
 
 
 def scored_points(box: float, dims: int) -> jax.Array:

@@ -1,0 +1,78 @@
+"""A small run in three dimensions from the outside, whose experiments stop early."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tests.train.images import assert_drawn
+from train.host import command
+from train.host.metrics_file import read_metrics
+from train.host.program import Wanted
+from train.host.runs import load
+from train.vector_field import scene, scores
+from train.vector_field.program import PROGRAM
+
+FLAGS = (
+    "lorenz --policies bang5 off --bayesian.fourier.count=20 --run.num-seeds=2 "
+    "--run.total-steps=300 --run.chunk-steps=50 --stop-gain=1000 --stop-over=100"
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores, "HELD_OUT_STEPS", 100)
+        directory = tmp_path_factory.mktemp("space") / "run"
+        assert command.main(PROGRAM, [*FLAGS.split(), f"--run.directory={directory}"]) == 0
+    return directory
+
+
+def test_it_ends_when_all_experiments_have_stopped(finished):
+    rows = read_metrics(finished)
+    assert [row["steps"] for row in rows] == [50, 50, 100, 100]
+    assert [row["agent"]["stopped_at"] for row in rows[-2:]] == 2 * [[[100, 100]]]
+    assert rows[-1]["agent"]["all_stopped"] == 1
+    for name in ("bang5", "off"):
+        recorded = np.load(finished / "recordings" / f"{name}-lorenz-seed0.npz")
+        assert recorded["z"].shape == (100, 3)
+        assert recorded["belief"].shape == (100, 3)
+        np.testing.assert_array_equal(recorded["y"], recorded["z"])  # the state is seen
+
+
+def test_its_pictures_show_a_plane_and_channels(finished):
+    for name in ("fields.png", "information.png", "errors.png", "forecasts.png", "channels.png"):
+        assert_drawn(finished / name)
+    arrays = np.load(finished / "experiments.npz")
+    assert arrays["learned"].shape == (2, 2, 1, 25, 25, 2)
+    assert arrays["trails"].shape[-1] == 3
+    axis = np.linspace(-2, 2, 25)
+    x, height = np.meshgrid(12 * axis, 12 * axis + 25, indexing="ij")  # and y is 0
+    velocity = 0.05 / 12 * np.stack([-10 * x, -8 / 3 * height], axis=-1)
+    np.testing.assert_allclose(arrays["true"][0, 0], velocity, rtol=1e-3, atol=1e-3)
+    content = json.loads((finished / "eval.json").read_text())
+    assert np.shape(content["seeds"][0]["bang5"]["r2"]) == (1, 31)
+
+
+def test_its_report_ends_where_experiments_stopped(finished):
+    shown = scene.show(load(finished), Wanted(9, jax.random.key(0), 1_000, 0))
+    assert shown is not None
+    first = shown.episodes[0]
+    assert first.frames["z"].shape == first.frames["belief"].shape == (100, 2)
+    assert {"channel 3", "forecast of 3"} <= set(first.lines)
+    assert np.isnan(first.lines["forecast of 1"][:10]).all()
+    assert np.isfinite(first.lines["forecast of 1"][10:]).all()
+
+
+def test_the_table_names_the_samples_taken(finished):
+    config = command.parse(PROGRAM, [*FLAGS.split()])[0]
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(scores.stops_table(read_metrics(finished), config))
+    assert "2 of 2" in captured.get()
+    np.testing.assert_array_equal(scores.samples_taken(finished, config), np.full((2, 2, 1), 100))
+    without = command.parse(PROGRAM, ["lorenz"])[0]
+    assert scores.samples_taken(finished, without) is None
