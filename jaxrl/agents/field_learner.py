@@ -130,12 +130,10 @@ def make(config: Config, world: World, known: Known) -> Agent:
             return learned(config, world, state, *datum), None
 
         state, _ = jax.lax.scan(step, state, one_by_one)
-        if seeks_novelty:
-            state = state._replace(
-                distilled=distillation.visited(
-                    config.policy.rnd, state.distilled, one_by_one[0].mean, key
-                )
-            )
+        if isinstance(state.distilled, distillation.State):
+            path = one_by_one[0].mean
+            distilled = distillation.visited(config.policy.rnd, state.distilled, path, key)
+            state = state._replace(distilled=distilled)
         noise = posterior.noise_variance(state.posterior) / known.dt
         metrics = {
             "information": state.posterior.information,

@@ -90,7 +90,9 @@ def features(basis: Basis, z: jax.Array) -> jax.Array:
         raise ValueError(f"states have shape {z.shape}, expected [..., {basis.dims}]")
     if isinstance(basis, Fourier):
         frequency, phase = _waves(basis.count, basis.dims, basis.seed)
-        angle = matmul(z, frequency.T) / basis.length + phase.reshape((1,) * (z.ndim - 1) + (-1,))
+        angle = matmul(z, jnp.asarray(frequency.T)) / basis.length + phase.reshape(
+            (1,) * (z.ndim - 1) + (-1,)
+        )
         return (2 / basis.count) ** 0.5 * jnp.cos(angle)
     return _legendre(basis, z)
 
@@ -125,8 +127,8 @@ def _powers(degree: int, dims: int) -> np.ndarray:
     """All exponents of a total up to `degree`, `[C, d]`."""
     if dims == 1:
         return np.arange(degree + 1)[:, None]
-    rest = _powers(degree, dims - 1)
-    rows = [(first, *row) for first, row in product(range(degree + 1), rest.tolist())]
+    rest = [tuple(row) for row in _powers(degree, dims - 1)]
+    rows = [(first, *row) for first, row in product(range(degree + 1), rest)]
     return np.array([row for row in rows if sum(row) <= degree])
 
 

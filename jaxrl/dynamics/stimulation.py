@@ -9,7 +9,7 @@ Axes: d latent dimensions, m inputs, H steps of a plan, N candidates, p paramete
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Literal, NamedTuple
 
 import jax
@@ -256,7 +256,7 @@ def gained(config: Config, model: PredictiveModel, actions: jax.Array, z: jax.Ar
         getattr(config.weights, name) * objective(config, name, model, actions, states)
         for name in config.objectives
     ]
-    return sum(parts[1:], parts[0])
+    return reduce(jnp.add, parts)
 
 
 def objective(

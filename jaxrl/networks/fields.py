@@ -4,7 +4,7 @@ All are velocities: a step of length dt goes from z to z + dt (f(z) + g(u)). Fie
 near 0. Written for one point `[d]`; leading axes are carried along.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -110,7 +110,7 @@ class ActionEffect(nn.Module):
         return self.kind == "state_mlp"
 
     @nn.compact
-    def __call__(self, action: jax.Array, z: jax.Array | None = None) -> jax.Array:
+    def __call__(self, action: jax.Array, z: Any = None) -> jax.Array:
         """`z` `[..., d]`, where the action acts, is only needed if the effect is `of_state`."""
         if self.kind not in get_args(Effect):
             raise ValueError(f"effect {self.kind!r} is unknown: use {', '.join(get_args(Effect))}")

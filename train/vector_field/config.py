@@ -3,7 +3,7 @@
 import math
 import re
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 from envs.base import check_name
 from envs.vector_field import VectorField, cart_pole_field
@@ -338,7 +338,7 @@ def make_model(config: Config) -> SequenceVAE:
     decoder = Decoder(
         d,
         world.channels,
-        world.observation,
+        cast(Any, world.observation),  # which `check` has seen
         "poisson" if counts else "gaussian",
         bin_width=world.bin_width,
     )

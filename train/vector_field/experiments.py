@@ -325,11 +325,10 @@ def watched(
     )
     own = {name: measures[name] for name in watch.measures}
     watch = watch._replace(measures=kept(own, watch.measures))
-    still = before.train._replace(key=after.train.key)  # a key is used once, whatever comes of it
-    learned, stayed = kept(
-        (learned, after._replace(recent=(), watch=())),
-        (agent, before._replace(recent=(), watch=(), train=still)),
-    )
+    key = after.train.key  # which goes on: a key is used once, whatever comes of it
+    bare = lambda x: x._replace(recent=(), watch=(), train=x.train._replace(key=()))
+    learned, stayed = kept((learned, bare(after)), (agent, bare(before)))
+    stayed = stayed._replace(train=stayed.train._replace(key=key))
     stopped = {"stopped_at": watch.stopped_at.astype(jnp.float32)}
     return learned, stayed._replace(recent=recent, watch=watch), measures | watch.measures | stopped
 

@@ -5,6 +5,8 @@ would be too large, they are drawn: Q points of the box, and Q states that a con
 Axes: G points of the grid along each axis, d latent dimensions.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,7 +40,7 @@ def embedded(places: jax.Array, dims: int, plane: tuple[int, int]) -> jax.Array:
     return jnp.zeros((*places.shape[:-1], dims)).at[..., np.array(plane)].set(places)
 
 
-def projected(states: jax.Array, plane: tuple[int, int]) -> jax.Array:
+def projected(states: Any, plane: tuple[int, int]) -> Any:
     """States or velocities `[..., d]` on the plane of two coordinates, `[..., 2]`."""
     return states if states.shape[-1] == 2 else states[..., np.array(plane)]
 
@@ -108,7 +110,7 @@ def reachable(env: VectorField, params: Params, box: float, key: jax.Array) -> j
     begin = (start, jnp.zeros((ATTEMPTS, env.dims)), nothing, key)
     (_, _, visited, _), path = jax.lax.scan(step, begin, jnp.arange(ATTEMPT_STEPS))
     if planar:
-        return visited
+        return jnp.asarray(visited)
     states = path.reshape(-1, env.dims)
     chosen = np.random.default_rng(1).choice(len(states), SAMPLE, replace=False)
     return states[jnp.asarray(chosen)]

@@ -1,6 +1,7 @@
 """Bases of fields against SciPy's polynomials, the Gaussian kernel and counting."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -57,7 +58,7 @@ def test_polynomials_have_mean_square_1_and_are_orthogonal_in_the_box():
 
 def test_waves_have_the_covariance_of_a_gaussian_process():
     basis = Fourier(count=20_000, dims=3, length=0.7, seed=1)
-    z = np.random.default_rng(2).normal(size=(8, 3)).astype(np.float32)
+    z: Any = np.random.default_rng(2).normal(size=(8, 3)).astype(np.float32)
     rows = np.asarray(bases.features(basis, z), np.float64)
     squares = ((z[:, None] - z) ** 2).sum(axis=-1)
     np.testing.assert_allclose(rows @ rows.T, np.exp(-squares / (2 * 0.49)), atol=0.03)
@@ -71,8 +72,8 @@ def test_waves_have_the_covariance_of_a_gaussian_process():
 )
 def test_a_field_is_its_features_times_the_weights(basis):
     rng = np.random.default_rng(0)
-    weights = rng.normal(size=(basis.num_features, 2)).astype(np.float32)
-    z = rng.normal(size=(5, 3)).astype(np.float32)
+    weights: Any = rng.normal(size=(basis.num_features, 2)).astype(np.float32)
+    z: Any = rng.normal(size=(5, 3)).astype(np.float32)
     expected = np.asarray(bases.features(basis, z)) @ weights
     np.testing.assert_allclose(bases.combined(basis, weights, z), expected, rtol=1e-3, atol=1e-4)
     with pytest.raises(ValueError, match=r"states have shape \(4,\), expected \[..., 3\]"):

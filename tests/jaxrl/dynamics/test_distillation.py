@@ -1,5 +1,7 @@
 """Random network distillation against its two networks and Adam written out in NumPy."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,13 +67,13 @@ def test_visited_states_are_less_new_than_others():
     """After two turns on a circle on the left, it is known and the right is not."""
     config = Config()
     angle = np.linspace(0, 4 * np.pi, 800)
-    circle = np.stack([np.cos(angle) - 1.5, np.sin(angle)], axis=1).astype(np.float32)
+    circle: Any = np.stack([np.cos(angle) - 1.5, np.sin(angle)], axis=1).astype(np.float32)
     state = distillation.init(jax.random.key(2), config, 2)
     before = distillation.novelty(state, circle)
     visit = jax.jit(distillation.visited, static_argnums=0)
     state = visit(config, state, jnp.asarray(circle), jax.random.key(3))
     here = np.asarray(distillation.novelty(state, circle))
-    mirrored = circle * np.array([-1, 1], np.float32)
+    mirrored: Any = circle * np.array([-1, 1], np.float32)
     there = np.asarray(distillation.novelty(state, mirrored))
     assert here.mean() < 0.05 * np.asarray(before).mean()
     assert there.mean() > 5 * here.mean()

@@ -145,7 +145,7 @@ def test_an_effect_that_depends_on_the_state_by_hand():
     """h(u, z) - h(0, z), nothing without an action; and it is what the bound is trained with."""
     params = away_from_zeros(STATEFUL, 6)
     p = jax.tree.map(np.asarray, params["effect"]["params"])
-    z = np.random.default_rng(4).normal(size=(T, 2)).astype(np.float32)
+    z: Any = np.random.default_rng(4).normal(size=(T, 2)).astype(np.float32)
 
     def h(u, z):
         hidden = np.concatenate([u, z]) @ p["Dense_0"]["kernel"] + p["Dense_0"]["bias"]

@@ -66,7 +66,7 @@ def test_places_are_states_that_a_controller_reached():
 
 
 def test_a_plane_through_the_origin():
-    points = np.asarray(reach.grid_points(BOX, 3, (0, 2)))
+    points: Any = np.asarray(reach.grid_points(BOX, 3, (0, 2)))
     assert points.shape == (25, 25, 3)
     assert not points[..., 1].any()
     np.testing.assert_array_equal(points[..., [0, 2]], reach.grid_points(BOX))

@@ -203,7 +203,7 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
         ("cart_pole --env.observation linear", "a cart_pole has no observation linear with noise"),
         ("cart_pole --env.fields cart_pole lorenz", "cart_pole is no field beside others"),
         ("--stop-gain=-1", "--stop-gain is -1.0, expected a number at least 0"),
-        ("sequence_vae --stop-gain=0.1", "stop_gain is for the learners bayesian and family"),
+        ("sequence_vae --stop-gain=0.1", "--stop-gain is for the learners bayesian and family"),
         ("sequence_vae --model.grid.dims=3", "model.grid.dims is 3, expected 2, as the state has"),
         ("--bayesian.basis=fourier --bayesian.fourier.length=0", "fourier.length is 0.0"),
         ("--policies random random", "policies are random, random; give at least one, each once"),
