@@ -56,7 +56,8 @@ class Snake(Environment):
     With `entrapment` "judged", `info["softly_entrapped"]` says after each step whether no move
     leads to as much as `entrapment_threshold` of the free cells, and the rewards for that count;
     with "seen", an observation that is a list of numbers has the same as one number more. That
-    takes the flood fill of most observations; with "off" the rewards have no effect.
+    takes the flood fill of most observations; with "off" the rewards have no effect. Likewise the
+    reward of crowding has none without `crowding`.
 
     Rules `classic` are those of a published 256-game system, with three of its faults fixed: food
     never lands under the head, a time-out is a truncation with its final observation, and
@@ -74,6 +75,7 @@ class Snake(Environment):
         mirror: bool = False,
         grown_starts: bool = False,
         entrapment: Literal["off", "judged", "seen"] = "off",
+        crowding: bool = False,
     ):
         super().__init__()
         for name, size in (("rows", rows), ("cols", cols)):
@@ -97,6 +99,7 @@ class Snake(Environment):
         if entrapment == "seen" and len(OBSERVATIONS[observation].shape(self.board)) != 1:
             raise ValueError(f"{observation} is an image, which has no place for entrapment seen")
         self.entrapment = entrapment
+        self.crowding = crowding
         self.actions = actions
         self.mirror = mirror
         self.grown_starts = grown_starts
@@ -155,8 +158,8 @@ class Snake(Environment):
             ate=event.ate,
             won=won,
             timed_out=self.is_truncated(after, params),
-            crowded=rewards.is_crowded(self.board, self.rules, after),
-            entrapped=judged.get("softly_entrapped", jnp.bool_(False)),
+            crowded=self.crowding and rewards.is_crowded(self.board, self.rules, after),
+            entrapped=judged.get("softly_entrapped", False),
         )
         entrapped = event.died & rules.is_entrapped(self.board, self.rules, state)
         target = state.head + rules.offset(self.board, heading)

@@ -72,8 +72,8 @@ def reward(
     ate: jax.Array,
     won: jax.Array,
     timed_out: jax.Array,
-    crowded: jax.Array,
-    entrapped: jax.Array,
+    crowded: jax.Array | bool,
+    entrapped: jax.Array | bool,
 ) -> jax.Array:
     """The reward of one move, float32."""
     nearer = distance(board, before.head, before.food) - distance(board, after.head, after.food)

@@ -152,12 +152,12 @@ def test_a_wrong_rule_does_not_go_unnoticed():
 
 def test_soft_entrapment_and_crowding_are_paid_for_and_seen():
     """Under the rewards of the 256-game system, and under weights that tell all events apart."""
-    env = Snake(7, 6, "flood", entrapment="seen")
+    env = Snake(7, 6, "flood", entrapment="seen", crowding=True)
     params = replace(env.default_params, rewards=ENTRAPMENT_REWARDS)
     seen = duel(env, params, oracle.CLASSIC, greedy, num_steps=250)
     assert min(seen["softly entrapped"], seen["crowded"]) > 200
     assert seen["meals in entrapment"] > 10
-    env = Snake(6, 6, "planes", "modern", entrapment="judged")
+    env = Snake(6, 6, "planes", "modern", entrapment="judged", crowding=True)
     weights = replace(WEIGHTS, length=0.17, crowding=-0.31, entrapment=0.53, entrapped_food=-1.9)
     params = replace(env.default_params, rewards=weights, entrapment_threshold=0.6)
     rules = oracle.Rules(False, True, "terminate", max_steps=100_000)
@@ -168,7 +168,7 @@ def test_soft_entrapment_and_crowding_are_paid_for_and_seen():
 
 def test_the_rewards_of_the_dqn_for_cpus():
     """Added up from what its authors say, move by move."""
-    env = Snake(8, 7, "compass", actions="absolute")
+    env = Snake(8, 7, "compass", actions="absolute", crowding=True)
     params = replace(env.default_params, rewards=cpu_rewards(8, 7), max_steps_in_episode=128)
     seen = duel(env, params, oracle.Rules(max_steps=128), greedy, num_steps=200)
     assert min(seen["meals"], seen["crowded"], seen["terminated"]) > 50

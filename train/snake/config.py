@@ -183,6 +183,7 @@ def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
         mirror=game.mirror and training,
         grown_starts=training and checks.may_be_positive(game.grown_share),
         entrapment=game.entrapment,
+        crowding=checks.may_be_positive(abs(game.rewards.crowding)),
     )
     return env, Params(
         max_steps_in_episode=game.max_steps_in_episode,
