@@ -13,11 +13,12 @@ import pytest
 
 from envs.durotaxis.actions import FIXED
 from jaxrl import checkpoint
+from jaxrl.networks.graph import held
 from tests.bench import traced_numbers
 from train.durotaxis.config import check, held_spawn
 from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_network, make_parts, make_training
-from train.host import command
+from train.host import command, policy_files
 
 SMALL = (
     "two_stage --env.capacity=12 --env.threshold-nodes=12 --env.observation=local --env.width=80 "
@@ -62,6 +63,23 @@ def test_the_first_stage_learns_the_share_alone_and_goes_on_bit_for_bit(tmp_path
     for _ in range(3):
         again, _ = update(again)
     chex.assert_trees_all_equal(again, states[-1])
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_an_exported_policy_acts_as_it_did(is_held: bool):
+    config = configured()
+    env, params, agent = make_parts(config, greedy=True)
+    obs, _ = env.reset(jax.random.key(1), params)
+    state = agent.init(jax.random.key(2), obs)
+    state = state._replace(params=held(state.params, jnp.asarray(is_held)))
+    arrays = {name: np.asarray(x) for name, x in policy_files.parameters(state).items()}
+    like = jax.eval_shape(agent.init, jax.random.key(0), obs)
+    again = policy_files.with_parameters(like, arrays)
+    act = jax.jit(agent.act)
+    action, *_ = act(state, (), obs, jax.random.key(3))
+    same, *_ = act(again, (), obs, jax.random.key(3))
+    np.testing.assert_array_equal(action, same)
+    assert (float(action[1]) == FIXED["directed"].gamma) == is_held
 
 
 def test_the_probability_of_an_action_is_that_of_its_share():
