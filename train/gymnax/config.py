@@ -208,9 +208,9 @@ PRESETS: dict[str, AnyConfig] = {
             capacity=10_000,
             target_period=50,
             loss="squared",
+            max_grad_norm=None,
             epsilon_end=0.05,
             epsilon_transitions=250_000,
-            repeat_exponent=2.0,
         ),
     ),
     "dqn_minatar": DQN(
@@ -240,7 +240,7 @@ PRESETS: dict[str, AnyConfig] = {
             shuffle_group=4,
             epsilon_start=1.0,
             epsilon_end=0.05,
-            repeat_exponent=2.0,
+            repeat_exponent=2.5,
         ),
     ),
     "pqn_minatar": PQN(
