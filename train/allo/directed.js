@@ -11,10 +11,10 @@ function tilePlace({ cols, rows }, k) {
   return { x: (k % ACROSS) * 2 * half + MARGIN * half, y: Math.floor(k / ACROSS) * tall, scale, half, tall };
 }
 
-/** A complex number in words. */
+/** A complex number of size 1 or less, in words. */
 function complex([real, imag]) {
-  const turning = Math.abs(imag) < 1e-9 ? "" : ` ${imag < 0 ? "−" : "+"} ${short(Math.abs(imag))}i`;
-  return short(real) + turning;
+  const turning = Math.abs(imag) < 1e-9 ? "" : `${imag < 0 ? "−" : "+"}${Math.abs(imag).toFixed(3)}i`;
+  return real.toFixed(3) + turning;
 }
 
 scenes.directed = {

@@ -20,6 +20,8 @@ def read_outside_params(
     `games.of_player` or `games.of_episodes`: what their agents read is not known.
     """
     games = {"evaluation_games": 1, "evaluation_greedy": greedy}
+    if not all(hasattr(config.run, name) for name in games):
+        return []
     evaluate = program.training(with_evaluation(config, **games)).evaluate
     if not isinstance(evaluate, GamesEvaluation):
         return []

@@ -14,11 +14,13 @@ from scipy import stats
 
 from tests.train.allo.test_allo import allo_command, bits, configured, read_arrays, without_times
 from tests.train.host import crashes
+from train import evaluate
 from train.allo import directed_maps, scene
 from train.allo.training import make_problem
 from train.host import runs
 from train.host.metrics_file import read_metrics
 from train.host.program import Wanted
+from train.policies import export as policies
 
 MAZE = "DR:0.1,.,.,.\n.,#,#,DD:0.1\nDU:0.1,#,#,.\n.,.,.,DL:0.1\n"  # a ring walked clockwise
 SMALL = (
@@ -111,6 +113,19 @@ def test_the_report_shows_both_sides_while_they_are_learned(finished):
             np.testing.assert_allclose(drawn[0] + 1j * drawn[1], learned.T, atol=2e-2)
         scores = [row["agent"]["similarity"] for row in record if row["seed"] == s]
         np.testing.assert_allclose(episode.lines["similarity"][1:], scores, atol=5e-3)
+
+
+def test_an_exported_policy_holds_both_sides_and_their_values(finished, tmp_path, monkeypatch):
+    """All but the ceilings, which need the recorded transitions."""
+    monkeypatch.chdir(tmp_path)
+    assert policies.main(["export", str(finished), "both", "--seed=1"]) == 0
+    assert evaluate.main(["--policy=both"]) == 0
+    (written,) = Path("runs").rglob("eval.json")
+    (row,) = json.loads(written.read_text())["seeds"]
+    before = json.loads((finished / "eval.json").read_text())["seeds"][1]
+    for name in ("right", "left", "eigenvalue_error", "rank_goals", "rank_sources"):
+        assert row[name] == pytest.approx(before[name], abs=2e-3)
+    assert not [name for name in row if name.startswith(("ceiling", "symmetric"))]
 
 
 def test_phases_are_turned_towards_the_true_ones():
