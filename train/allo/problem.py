@@ -27,7 +27,8 @@ DENSE_AT_MOST = 5_000
 """The same where most of the eigenvectors are needed."""
 MATRICES = 8
 """Of states by states and float32, for each seed: what an exact expectation holds while it is made.
-Counts, graph, chain, powers and products."""
+Counts, graph, chain, powers and products. For a directed walk four times as many, as its graph has
+two nodes for each state."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
     num_states = layout.num_states
     allo.check_config(agent, num_states)
     if agent.expectation == "exact":
-        check_exact(num_states, num_seeds)
+        check_exact(num_states, num_seeds, 4 * MATRICES if agent.directed else MATRICES)
     name = "coordinates" if observation == "fourier" else observation
     check_size(name, layout)
     env = Grid(layout, "index", maze.wind)
@@ -126,9 +127,9 @@ def exact(
     return found, laplacian.published_eigensystem(P, discount).values[:d]
 
 
-def check_exact(num_states: int, num_seeds: int) -> None:
+def check_exact(num_states: int, num_seeds: int, matrices: int = MATRICES) -> None:
     """Raises ValueError if there is no room for an exact expectation; nothing is allocated."""
-    needed, free = MATRICES * 4 * num_states**2 * num_seeds, memory.free_bytes()
+    needed, free = matrices * 4 * num_states**2 * num_seeds, memory.free_bytes()
     if free is not None and needed > free:
         raise ValueError(
             f"agent.expectation exact needs {needed:,} bytes ({memory.human(needed)}) for "
