@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
+from matplotlib.patheffects import Normal, Stroke
 
 from train.host import pictures
 from train.host.pictures import GREY, VERMILLION
+from train.vector_field import maps
 from train.vector_field.curves import COLOURS
-from train.vector_field.maps import UNCERTAIN
 
 PATHS = 200
 """States of the record that are drawn, at most."""
@@ -27,6 +28,9 @@ def draw(
     bar = figure.colorbar(_map(where, arrays, trail), ax=where, aspect=25, pad=0.02)
     bar.set_label("standard deviation of a velocity", size=8)
     bar.ax.tick_params(labelsize=7)
+    shown = maps.ticks(*bar.mappable.get_clim())
+    bar.set_ticks(shown, labels=[f"{tick:g}" for tick in shown], minor=False)
+    bar.set_ticks([], minor=True)
     steps = np.arange(len(arrays["inputs"]) + 1)
     for i, of_input in enumerate(arrays["inputs"].T):
         values = np.append(of_input, of_input[-1])
@@ -46,7 +50,9 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
     axis, field, deviation = (arrays[name] for name in ("axis", "field", "deviation"))
     low = max(float(deviation.min()), 1e-9)
     norm = LogNorm(low, max(float(deviation.max()), 1.001 * low))
-    shown = axes.pcolormesh(axis, axis, deviation.T, cmap=UNCERTAIN, norm=norm, shading="nearest")
+    shown = axes.pcolormesh(
+        axis, axis, deviation.T, cmap=maps.UNCERTAIN, norm=norm, shading="nearest"
+    )
     if np.any(field[..., :2]):
         style = {"color": "white", "linewidth": 0.5, "arrowsize": 0.6, "density": 0.9}
         axes.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, **style)
@@ -54,8 +60,9 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
         axes.plot(
             *trail[-PATHS:, :2].T, color="black", linewidth=0.6, alpha=0.6, label="the record"
         )
-    axes.plot(*arrays["states_without"][:, :2].T, "--", color="white", linewidth=1.6, zorder=4)
-    axes.plot([], [], "--", color="#aaaaaa", label="without inputs")
+    outlined = [Stroke(linewidth=3.2, foreground="black"), Normal()]
+    style = {"color": "white", "linewidth": 1.8, "path_effects": outlined, "zorder": 4}
+    axes.plot(*arrays["states_without"][:, :2].T, label="without inputs", **style)
     axes.plot(
         *arrays["states"][:, :2].T, color=VERMILLION, linewidth=2.2, zorder=5, label="advised"
     )

@@ -22,6 +22,8 @@ from train.vector_field.maps import ticks
 from train.vector_field.scores import error_curves, stops
 
 COLOURS = (BLUE, VERMILLION, "#009e73", "#e69f00", "#cc79a7", GREY, "#56b4e9", "#000000")
+LINEAR = ("arx", "linear_gaussian")
+"""Simple models that are drawn whole; the other may fall far below."""
 MEASURES = {"error": "field error, all of the box", "reachable_error": "field error within reach"}
 MEASURES |= {"coverage": "share of reach visited"}
 
@@ -84,9 +86,15 @@ def forecasts(
             if simple:
                 _draw_simple(axes, ahead, simple[measure], f)
         low, high = np.nanmin(values.mean(axis=0)), np.nanmax(values.mean(axis=0))
+        if simple:
+            linear = (np.array(simple[measure][name], float)[:, 0] for name in LINEAR)
+            low = min(low, *(np.nanmin(r2.mean(axis=0)) for r2 in linear))
         room = 0.06 * (high - max(low, -0.5)) or 0.1
         row[0].set_ylim(max(low, -0.5) - room, high + room)
         row[0].set_ylabel(shown[measure])
+        for line in row[0].lines:
+            if np.nanmax(np.asarray(line.get_ydata(), float)) < row[0].get_ylim()[0]:
+                line.set_label(f"{line.get_label()} (below)")
     for axes in grid[:-1].flat:
         axes.set_xlabel("")
     _legend(figure, grid[0, 0])

@@ -28,7 +28,8 @@ from train.vector_field.training import samples_of
 FILE = "baselines.json"
 MEASURES = ("r2", "r2_free")
 """With stimulation, and without."""
-SHOWN = (("r2", 10, "R² 10"), ("r2", 30, "R² 30"))
+SHOWN = (10, 30)
+"""Steps ahead in the table."""
 
 
 def of_run(run: Run) -> dict[str, Any] | None:
@@ -138,19 +139,13 @@ def held_out(run: Run, key: int | None) -> tuple[list, list]:
 def table(run: Run, found: dict[str, Any]) -> Table:
     """R² of each simple model, fitted to the recordings of each policy; means over the seeds."""
     caption = "fitted to what each policy recorded, scored on the same episodes as the learners"
-    made = Table(title="R² of simple models", caption=caption)
-    for heading in ("field", "recorded by"):
-        made.add_column(heading)
-    for _, _, label in SHOWN:
-        for name in baselines.NAMES.values():
-            made.add_column(f"{name} {label}", justify="right")
-    values = {
-        (m, k, name): np.mean(np.array(found[m][name], float)[..., k], axis=0)
-        for m, k, _ in SHOWN
-        for name in baselines.NAMES
-    }
+    made = Table(title="R² of simple models, 10 / 30 steps ahead", caption=caption)
+    for heading in ("field", "recorded by", *baselines.NAMES.values()):
+        made.add_column(heading, justify="right" if heading in baselines.NAMES.values() else "left")
+    means = [np.mean(np.array(found["r2"][x], float), axis=0) for x in baselines.NAMES]
     for f, field in enumerate(run.config.env.fields):
         for p, policy in enumerate(run.config.policies):
-            made.add_row(field, policy, *(f"{x[p, f]:.3f}" for x in values.values()))
+            cells = (" / ".join(f"{mean[p, f, k]:.3f}" for k in SHOWN) for mean in means)
+            made.add_row(field, policy, *cells)
         made.add_section()
     return made

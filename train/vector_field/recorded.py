@@ -215,8 +215,9 @@ def draw(path: Path, config: Config, states: np.ndarray, found: dict[str, np.nda
         right.plot(of_seed, label=f"seed {seed}")
     for (name, label), dashes in zip(baselines.NAMES.items(), (":", "-.", "--"), strict=True):
         right.plot(found[f"r2_{name}"], dashes, color=GREY, linewidth=1.4, label=label)
-    drawn = np.concatenate([found["r2"].ravel(), found["r2_linear_gaussian"]])
-    right.set(xlabel="steps ahead", ylabel="R²", ylim=(min(-0.1, np.nanmin(drawn)) - 0.02, 1))
+    low = min(np.nanmin(found[name]) for name in ("r2", "r2_linear_gaussian"))
+    low = min(low, max(np.nanmin(found["r2_persistence"]), -0.1))  # which may fall far below
+    right.set(xlabel="steps ahead", ylabel="R²", ylim=(low - 0.02, 1))
     right.set_title("forecasts of the held-out part", loc="left", size=10)
     legend_below(figure, right.get_legend_handles_labels()[0])
     save(figure, path)
