@@ -27,6 +27,7 @@ from jaxrl.dynamics.next_inputs import Question
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.progress import busy
 from train.host.records import write_arrays, write_whole
 from train.vector_field import fitted, rig
 from train.vector_field.advice_picture import draw
@@ -97,7 +98,8 @@ def main(arguments: Sequence[str]) -> int:
         if not options.run:
             raise UsageError("expected a run directory: give RUN")
         model = fitted.load(options.run, options.seed, options.policy, options.field)
-        question, advice = advised(model, options)
+        with busy("searching for informative inputs"):
+            question, advice = advised(model, options)
         for path in write(Path(options.out or options.run), model, question, advice, options):
             Console().print(str(path), soft_wrap=True)
         Console().print(table(advice))

@@ -18,6 +18,7 @@ from rich.table import Table
 from train.host import scores as host_scores
 from train.host.compiled import keys_of
 from train.host.program import Run
+from train.host.progress import busy
 from train.host.records import finite_or_null, write_whole
 from train.vector_field import baselines, scores
 from train.vector_field.config import make_env, make_learner
@@ -46,7 +47,8 @@ def of_run(run: Run) -> dict[str, Any] | None:
     samples = samples_of(run)
     if samples is None or run.config.stop_gain:  # recordings of unequal lengths
         return None
-    found = measured(run, samples, about["key"])
+    with busy("fitting simple models to the recordings"):
+        found = measured(run, samples, about["key"])
     listed = {m: {name: x.tolist() for name, x in of.items()} for m, of in found.items()}
     content = finite_or_null({**about, **listed})
     write_whole(run.directory / FILE, json.dumps(content) + "\n")

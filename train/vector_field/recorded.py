@@ -24,6 +24,7 @@ from jaxrl.networks import latent_filter
 from jaxrl.types import AgentState
 from train.host import scores, settings
 from train.host.pictures import BLUE, GREY, legend_below, save
+from train.host.progress import busy
 from train.host.records import write_arrays
 from train.vector_field import baselines, episodes, series
 from train.vector_field.config import Config, make_model
@@ -150,7 +151,8 @@ def evaluate(
         r2 = r2_of(fit)
         return {SCORE: float(r2[10]), "r2": np.asarray(r2).tolist()}
 
-    simple = baselines.r2(training, held_out, config.model.grid.dims, AHEAD)
+    with busy("fitting simple models"):
+        simple = baselines.r2(training, held_out, config.model.grid.dims, AHEAD)
     listed = {name: np.asarray(x).tolist() for name, x in simple.items()}
     return scores.measured(agents, seeds, keys, SCORE, measure, table, baselines=listed)
 
