@@ -1,5 +1,7 @@
 """The policies that come with the library: small, with a card, and as good as that says."""
 
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from train.host.live import Game
 from train.play import terminal
 from train.policies import compiled
 
+DOCS = Path(__file__).parents[3] / "docs" / "policies.md"
 LARGEST = 300_000  # bytes
 GAMES = 100
 LONG = {"snake-20x20"}
@@ -17,7 +20,7 @@ LONG = {"snake-20x20"}
 
 
 @pytest.mark.parametrize("name", policy_files.names())
-def test_each_is_small_and_has_a_card(name):
+def test_each_is_small_has_a_card_and_is_in_the_documentation(name):
     path = policy_files.file_of(name)
     assert path.stat().st_size < LARGEST
     card = path.with_suffix(".md").read_text()
@@ -25,6 +28,7 @@ def test_each_is_small_and_has_a_card(name):
     assert "Hardware" in card
     scores = policy_files.read_metadata(path)["scores"]
     assert scores["games"] >= 1000
+    assert f"| `{name}` |" in DOCS.read_text()
 
 
 @pytest.mark.parametrize("name", policy_files.names())
