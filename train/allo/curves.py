@@ -38,8 +38,8 @@ def similarity_curves(
     _check_known(rows, "similarity")
     figure, (left, right) = _panels(f"Learned against true eigenvectors: {title}", sharey=True)
     end = max((row["steps"] for row in rows), default=0)
-    scale = pictures.dress(left, _label(rows), STEPS, end)
-    pictures.dress(right, _label(rows), STEPS, end)
+    scale = pictures.dress(left, label(rows), STEPS, end)
+    pictures.dress(right, label(rows), STEPS, end)
     lines = [(x / scale, _gap(y)) for x, y in pictures.curves(rows, "similarity", "steps")]
     lowest = [y.min() for _, y in lines]
     if lines:
@@ -48,12 +48,12 @@ def similarity_curves(
         pictures.say_empty(left)
     if ceiling is not None:
         lowest.append(_gap(ceiling))
-        label = f"ceiling of the data, {ceiling:.4f}"
+        told = f"ceiling of the data, {ceiling:.4f}"
         left.axhline(
-            float(_gap(ceiling)), color=VERMILLION, linestyle="--", linewidth=1.3, label=label
+            float(_gap(ceiling)), color=VERMILLION, linestyle="--", linewidth=1.3, label=told
         )
     components = component_curves(rows, "cosines")
-    colours = _colours(len(components))
+    colours = component_colours(len(components))
     for lines, colour in zip(components, colours, strict=True):
         if lines:
             x, mean, _ = pictures.mean_curve(lines)
@@ -68,7 +68,7 @@ def similarity_curves(
     left.set_ylabel("similarity")
     right.tick_params(labelleft=True)
     right.set_ylabel("|cos|" + ", mean of the seeds" * _many(rows))
-    _colour_bar(figure, right, colours)
+    colour_bar(figure, right, colours)
     pictures.legend_below(figure, left.get_legend_handles_labels()[0])
     pictures.save(figure, path)
 
@@ -93,10 +93,10 @@ def eigenvalue_curves(
     if published is not None:
         check_shape("published", published, truth.shape)
     figure, (left, right) = _panels(f"Learned eigenvalues: {title}")
-    colours = _colours(len(truth))
+    colours = component_colours(len(truth))
     _draw_eigenvalues(left, rows, components, truth, published, colours)
     _draw_ends(right, truth, components, colours)
-    _colour_bar(figure, right, colours)
+    colour_bar(figure, right, colours)
     handles: list[Artist] = [Line2D([], [], color=GREY, label="learned")]
     if max(map(len, components)) > 2:
         handles.append(
@@ -129,10 +129,10 @@ def component_curves(rows: Sequence[Row], name: str) -> list[list[Curve]]:
 def _draw_eigenvalues(axes: Axes, rows, components, truth, published, colours) -> None:
     """Draws λ over steps; the true and published values to the right of the curves."""
     end = max((row["steps"] for row in rows), default=0)
-    scale = pictures.dress(axes, _label(rows), STEPS, end)
+    scale = pictures.dress(axes, label(rows), STEPS, end)
     end = end / scale or 1
     for lines, colour in zip(components, colours, strict=True):
-        _draw_component(axes, [(x / scale, y) for x, y in lines], colour)
+        draw_component(axes, [(x / scale, y) for x, y in lines], colour)
     if not any(components):
         pictures.say_empty(axes)
     axes.hlines(truth, 1.01 * end, 1.08 * end, colours, "--", linewidth=1.3)
@@ -144,7 +144,7 @@ def _draw_eigenvalues(axes: Axes, rows, components, truth, published, colours) -
     _limit(axes, components, truth if published is None else np.append(truth, published))
 
 
-def _draw_component(axes: Axes, lines: Sequence[Curve], colour) -> None:
+def draw_component(axes: Axes, lines: Sequence[Curve], colour) -> None:
     """Draws the mean of the seeds, from three seeds on with its interval."""
     if not lines:
         return
@@ -190,7 +190,8 @@ def _many(rows: Sequence[Row]) -> bool:
     return len({row["seed"] for row in rows}) > 1
 
 
-def _label(rows: Sequence[Row]) -> str:
+def label(rows: Sequence[Row]) -> str:
+    """Of an axis of steps."""
     return UNIT + " of each seed" * _many(rows)
 
 
@@ -199,12 +200,12 @@ def _gap(similarity):
     return np.maximum(1 - np.asarray(similarity, float), LEAST)
 
 
-def _colours(count: int) -> np.ndarray:
+def component_colours(count: int) -> np.ndarray:
     """One for each component, from dark to light, `[count, 4]`."""
     return matplotlib.colormaps["viridis"](np.linspace(0, 0.9, count))
 
 
-def _colour_bar(figure: Figure, axes: Axes, colours: np.ndarray) -> None:
+def colour_bar(figure: Figure, axes: Axes, colours: np.ndarray) -> None:
     """A colour bar of the components, from 1; none for a single component."""
     d = len(colours)
     if d < 2:

@@ -65,7 +65,7 @@ def test_the_band_is_students_interval():
     """Of 1, 2 and 6: mean 3, deviation √7, and t = 4.3027 for two degrees of freedom."""
     _, (axes, _) = curves._panels("A maze")
     lines = [(np.array([0.0, 1.0]), np.array([y, y])) for y in (1.0, 2.0, 6.0)]
-    curves._draw_component(axes, lines, "black")
+    curves.draw_component(axes, lines, "black")
     low, high = axes.collections[0].get_datalim(axes.transData).intervaly
     margin = 4.3027 * np.sqrt(7 / 3)
     assert (low, high) == pytest.approx((3 - margin, 3 + margin), abs=0.01 * margin)
