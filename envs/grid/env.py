@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 from envs.base import Environment, check_name
 from envs.grid.layouts import Layout
 from envs.grid.mazes import named
-from envs.grid.observations import OBSERVATIONS, check_size
+from envs.grid.observations import OBSERVATIONS, check_size, shape
 from envs.grid.tables import Dynamics, dynamics
 
 BITS = 24  # of a random number below 1; as many as float32 holds
@@ -76,7 +76,7 @@ class Grid(Environment):
         self.observation = observation
         self._dynamics: Dynamics = dynamics(self.layout, wind)
         self.num_states, _, self.num_outcomes = self._dynamics.successor.shape
-        self.observation_shape = _shape(observation, self.layout)
+        self.observation_shape = shape(observation, self.layout)
 
     def identity(self) -> dict[str, Any]:
         """All but the numbers in `Params`."""
@@ -159,13 +159,3 @@ def choose(word: jax.Array, probability: jax.Array) -> jax.Array:
     before = jnp.cumsum(probability) - probability
     possible = (probability > 0) & (before <= uniform)
     return jnp.max(jnp.where(possible, jnp.arange(probability.size), 0))
-
-
-def _shape(observation: str, layout: Layout) -> tuple[int, ...]:
-    """The shape of one observation, without computing them all."""
-    return {
-        "index": (),
-        "coordinates": (2,),
-        "one_hot": (layout.num_states,),
-        "pixels": (layout.height, layout.width, 3),
-    }[observation]

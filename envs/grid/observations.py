@@ -1,12 +1,15 @@
 """Observations of a maze: each is one table with the observation of every state."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
+from envs.grid import drawing
 from envs.grid.layouts import Layout
 
 FREE, WALL = (1.0, 1.0, 1.0), (110 / 255, 110 / 255, 110 / 255)
+TILE = 6  # pixels of a tile's side in a rendered picture
 MAX_BYTES = 2 * 2**30  # of the observations of all states
 AGENT, GOAL = (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
 
@@ -38,10 +41,34 @@ def pixels(layout: Layout) -> np.ndarray:
     return pictures
 
 
+def rendered(layout: Layout) -> np.ndarray:
+    """The maze as people see it, `TILE` pixels a tile, the agent a disc: float32 `[S, h, w, 3]`.
+
+    The pictures of `envs.grid.drawing`, doors and portals included; colours are in 0 to 1.
+    """
+    size = TILE * max(layout.height, layout.width)
+    return np.stack(
+        [
+            np.asarray(drawing.picture(layout, state, size=size), np.float32) / 255
+            for state in range(layout.num_states)
+        ]
+    )
+
+
+def shape(observation: str, layout: Layout) -> tuple[int, ...]:
+    """The shape of one observation, without computing them all."""
+    return {
+        "index": (),
+        "coordinates": (2,),
+        "one_hot": (layout.num_states,),
+        "pixels": (layout.height, layout.width, 3),
+        "rendered": (TILE * layout.height, TILE * layout.width, 3),
+    }[observation]
+
+
 def check_size(observation: str, layout: Layout) -> None:
     """Raises ValueError if the table of all observations would be larger than `MAX_BYTES`."""
-    numbers = {"one_hot": layout.num_states, "pixels": 3 * layout.height * layout.width}
-    size = 4 * layout.num_states * numbers.get(observation, 2)
+    size = 4 * layout.num_states * math.prod(shape(observation, layout))
     if size > MAX_BYTES:
         raise ValueError(
             f"observation {observation!r} of {layout.num_states:,} states needs"
@@ -55,4 +82,5 @@ OBSERVATIONS: dict[str, Callable[[Layout], np.ndarray]] = {
     "coordinates": coordinates,
     "one_hot": one_hot,
     "pixels": pixels,
+    "rendered": rendered,
 }

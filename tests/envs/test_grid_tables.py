@@ -144,3 +144,22 @@ def test_observations_too_large_are_refused_before_they_are_made(observation):
     open_square = Layout(np.ones((160, 160), bool))
     with pytest.raises(ValueError, match=r"of 25,600 states needs [0-9.]+ GiB; .* choose coord"):
         Grid(open_square, observation)
+
+
+def test_rendered_pictures_show_the_agent_alone_moving():
+    layout = layouts.parse("#S\nG.")
+    seen = OBSERVATIONS["rendered"](layout)
+    assert (seen.shape, seen.dtype) == ((3, 12, 12, 3), np.float32)
+    assert 0 <= seen.min() < seen.max() <= 1
+    wall, blue = np.array([35, 49, 64]) / 255, np.array([29, 79, 181]) / 255
+    np.testing.assert_allclose(seen[:, :6, :6], np.broadcast_to(wall, (3, 6, 6, 3)), atol=1e-6)
+    for state, (row, col) in enumerate(layout.cells):
+        middle = seen[state, 6 * row + 2 : 6 * row + 4, 6 * col + 2 : 6 * col + 4]
+        np.testing.assert_allclose(middle, np.broadcast_to(blue, (2, 2, 3)), atol=1e-6)
+        others = np.ones((12, 12), bool)
+        others[6 * row : 6 * row + 6, 6 * col : 6 * col + 6] = False
+        for other in range(3):  # elsewhere two pictures differ only at the other agent
+            away = others.copy()
+            away[tuple(slice(6 * x, 6 * x + 6) for x in layout.cells[other])] = False
+            np.testing.assert_array_equal(seen[state][away], seen[other][away])
+    assert Grid(layout, "rendered").observation_space().shape == (12, 12, 3)
