@@ -10,6 +10,7 @@ is sampled. Three extensions of the paper are switches: exact expectations, orth
 eigenpairs within the span of the features (Rayleigh-Ritz).
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ import optax
 
 from jaxrl import blocks as in_blocks
 from jaxrl.networks import encoder
-from jaxrl.spectral import directed, objectives, pair_replay, pairs
+from jaxrl.spectral import directed, objectives, pair_replay, pairs, reweighted
 from jaxrl.spectral.allo_config import Config, check_config, make_optimizer, outputs, step_size
 from jaxrl.spectral.objectives import Moments, Multipliers
 from jaxrl.types import Agent, Metrics, PyTree, Transition
@@ -47,8 +48,8 @@ class State(NamedTuple):
     """The whole state of the agent."""
 
     learner: Learner
-    walk: Any  # pairs.Walk, or a replay of pair_replay.Step
-    law: Any  # Law of all recorded pairs, or () where the expectation is sampled
+    walk: Any  # pairs.Walk, pairs.Counts or reweighted.Walk, or a replay of pair_replay.Step
+    law: Any  # Law of all recorded pairs; the visit ratio [S, T] of weighted samples; else ()
     inputs: Any  # [S, ...] the network's input for each state, or () where that is the observation
     readout: Any = ()  # Readout, where the walk is directed
 
@@ -66,6 +67,7 @@ def make(
     inputs: jax.Array | None = None,
     num_envs: int = 1,
     num_steps: int = 50,
+    walk: Callable[[PyTree, jax.Array], tuple[PyTree, Any]] | None = None,
 ) -> Agent:
     """ALLO for rollouts of `num_steps` from `num_envs` environments.
 
@@ -77,6 +79,9 @@ def make(
       config: its number leaves may be traced.
       num_actions: A of the random walk.
       inputs: `[S, ...]`, where observations are indices 0..S-1 of states.
+      walk: `(obs, key) -> (action, log ratio)`, another policy than the uniform one of actions
+        0..A-1, and log(1 / A) less the logarithm of its probability. With `config.importance` the
+        recorded states are weighted by it.
 
     Raises ValueError for inconsistent or out-of-range settings.
     """
@@ -84,6 +89,8 @@ def make(
     check_config(config, num_states)
     if inputs is None and config.expectation == "exact":
         raise ValueError("an exact expectation needs numbered states: choose expectation sampled")
+    if config.importance and (walk is None or inputs is None):
+        raise ValueError("importance weights need numbered states, and a walk of another policy")
     if config.expectation == "sampled":
         in_blocks.check(num_envs, config.blocks)
 
@@ -91,15 +98,18 @@ def make(
         params = network.init(key, obs if inputs is None else inputs[0])
         learner = first_learner(config, params, num_states)
         if config.expectation == "exact":
-            walk = pairs.empty_walk(num_states, num_steps)
             none = jnp.zeros((num_states, num_states))
-            law = _law(config, none)
-            return State(learner, walk, law, inputs, _first_readout(config, num_states))
-        ring = pair_replay.init(obs, config.capacity, num_envs, num_steps)
-        return State(learner, ring, (), () if inputs is None else inputs)
+            law, readout = _law(config, none), _first_readout(config, num_states)
+            return State(learner, empty(config, num_states, num_steps), law, inputs, readout)
+        ring = pair_replay.init(obs, config.capacity, num_envs, num_steps, config.importance)
+        ratio = jnp.zeros((num_states, num_steps)) if config.importance else ()
+        return State(learner, ring, ratio, () if inputs is None else inputs)
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
-        return jax.random.randint(key, (), 0, num_actions), memory, ()
+        if walk is None:
+            return jax.random.randint(key, (), 0, num_actions), memory, ()
+        action, ratio = walk(obs, key)
+        return action, memory, ratio
 
     update = lambda state, rollout, key: learn(
         network, config, recorded(config, state, rollout), key
@@ -110,12 +120,42 @@ def make(
 def recorded(config: Config, state: State, rollout: Transition) -> State:
     """`state` after remembering a rollout `[T, N]`; nothing is learned yet."""
     done = rollout.terminated | rollout.truncated
+    seen = (rollout.obs, rollout.next_obs, done)
+    if config.importance:
+        seen = (*seen, rollout.extras)
     if config.expectation == "exact":
-        walk = pairs.record(state.walk, rollout.obs, rollout.next_obs, done)
-        law = _law(config, pairs.expected(walk, config.discount))
+        walk = record(config, state.walk, *seen)
+        law = _law(config, expected(config, walk))
         return state._replace(walk=walk, law=law)
-    walk = pair_replay.add(state.walk, rollout.obs, rollout.next_obs, done)
+    walk = pair_replay.add(state.walk, *seen)
+    if config.importance:
+        known = reweighted.record(reweighted.empty_walk(*state.law.shape), *seen)
+        return state._replace(walk=walk, law=reweighted.visit_ratio(known))
     return state._replace(walk=walk)
+
+
+def empty(config: Config, num_states: int, num_steps: int) -> Any:
+    """Counts of nothing, for an exact expectation."""
+    if config.estimate == "pairs":
+        return pairs.no_counts(num_states)
+    module = reweighted if config.importance else pairs
+    return module.empty_walk(num_states, num_steps)
+
+
+def record(config: Config, walk: Any, *seen: jax.Array) -> Any:
+    """`walk` with a rollout: states, successors and endings, and ratios of weighted walks."""
+    if config.importance:
+        return reweighted.record(walk, *seen)
+    if config.estimate == "pairs":
+        return pairs.add_counts(walk, *seen, discount=config.discount)
+    return pairs.record(walk, *seen)
+
+
+def expected(config: Config, walk: Any) -> jax.Array:
+    """The distribution of pairs `[S, S]` of a recorded walk."""
+    if config.estimate == "pairs":
+        return walk.table / walk.table.sum()
+    return (reweighted if config.importance else pairs).expected(walk, config.discount)
 
 
 def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[State, Metrics]:
@@ -177,6 +217,8 @@ def gradient_step(
         "barrier": multipliers.barrier,
         "grad_norm": optax.tree.norm(grads),
     }
+    if config.importance and config.expectation == "sampled":
+        metrics["effective_share"] = moments.effective_share
     learner = Learner(params, opt_state, multipliers, learner.found_at, learner.steps + 1)
     return learner, metrics
 
@@ -189,12 +231,30 @@ def measure(network: Any, config: Config, state: State, params: PyTree, key: jax
         return objectives.exact_moments(features, state.law.graph, state.law.weight, ordered)
     pair_key, other_key = jax.random.split(key)
     size, blocks = config.batch_size, config.blocks
-    first, second = pair_replay.sample_pairs(state.walk, pair_key, size, config.discount, blocks)
-    others = pair_replay.sample_states(state.walk, other_key, 2 * size, blocks)
+    first, second, weight = sampled_pairs(config, state, pair_key, size)
+    if config.importance:
+        others, of_others = pair_replay.weighted_states(
+            state.walk, other_key, 2 * size, state.law, blocks
+        )
+    else:
+        others = pair_replay.sample_states(state.walk, other_key, 2 * size, blocks)
     together = in_blocks.join((first, second, others), blocks)
     features = encoder.encode(network, params, state.inputs, together)
     u, u_next, u_a, u_b = in_blocks.deal(features, 4, blocks)
+    if config.importance:
+        weights = (weight, *in_blocks.deal(of_others, 2, blocks))
+        return objectives.weighted_moments((u, u_next), (u_a, u_b), weights, ordered)
     return objectives.sampled_moments(u, u_next, u_a, u_b, ordered)
+
+
+def sampled_pairs(
+    config: Config, state: State, key: jax.Array, size: int
+) -> tuple[PyTree, PyTree, Any]:
+    """`(s, s', weight)` of recorded pairs, each `[size, ...]`; () where all weigh the same."""
+    sample = (state.walk, key, size, config.discount)
+    if config.importance:
+        return pair_replay.weighted_pairs(*sample, state.law, config.blocks)
+    return (*pair_replay.sample_pairs(*sample, config.blocks), ())
 
 
 def loss(config: Config, moments: Moments, multipliers: Multipliers) -> tuple[jax.Array, jax.Array]:
@@ -236,12 +296,10 @@ def rotated(
         u = all_features(network, config, learner.params, state.inputs)
         rotation, values, error = objectives.exact_eigenpairs(u, *state.law)
     else:
-        first, second = pair_replay.sample_pairs(
-            state.walk, key, config.turn_pairs, config.discount, config.blocks
-        )
+        first, second, weight = sampled_pairs(config, state, key, config.turn_pairs)
         u = encoder.encode(network, learner.params, state.inputs, first)
         u_next = encoder.encode(network, learner.params, state.inputs, second)
-        rotation, values, error = objectives.sampled_eigenpairs(u, u_next)
+        rotation, values, error = objectives.sampled_eigenpairs(u, u_next, weight)
     params, opt_state = encoder.rotated(learner.params, learner.opt_state, rotation)
     duals = jnp.diag(-4 * config.graph_weight * values)
     multipliers = learner.multipliers._replace(duals=duals)
@@ -291,13 +349,15 @@ def eigenpairs(
 def pair_law(config: Config, state: State) -> jax.Array:
     """The distribution of pairs `[S, S]` that the agent learns from, on S numbered states."""
     if config.expectation == "exact":
-        return pairs.expected(state.walk, config.discount)
+        return expected(config, state.walk)
     return pair_replay.law(state.walk, config.discount, len(state.inputs))
 
 
 def visits(config: Config, state: State) -> jax.Array:
     """How many recorded transitions start in each of S numbered states, int32 `[S]`."""
     if config.expectation == "exact":
+        if config.estimate == "pairs" or config.importance:
+            return state.walk.visits.reshape(len(state.inputs), -1).sum(axis=1)
         return state.walk.steps.sum(axis=1)
     return pair_replay.visits(state.walk, len(state.inputs))
 

@@ -10,13 +10,14 @@ exact, from the law of all pairs, or means over sampled pairs; the losses are th
 * GGDO, its generalisation by Wang et al. (2021): decreasing weights break the rotation.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxrl import linalg
 from jaxrl.linalg import matmul
+from jaxrl.spectral import reweighted
 
 Method = Literal["allo", "no_duals", "ggdo", "gdo"]
 SMOOTHING = 0.1  # weight of the newest penalty in its running mean
@@ -31,6 +32,7 @@ class Moments(NamedTuple):
     spread: jax.Array  # [d] E[(u_i(s) - u_i(s'))²], the graph term: twice the Dirichlet energy
     error: jax.Array  # [d, d] E[u_j u_k] - δ_jk
     other_error: jax.Array  # [d, d] the same from independent states; equal where exact
+    effective_share: Any = ()  # of weighted pairs, see `reweighted.effective_share`
 
 
 class Multipliers(NamedTuple):
@@ -65,6 +67,25 @@ def sampled_moments(
     spread = jnp.mean((u - u_next) ** 2, axis=0)
     error, other = (gram_error(x, x / len(x), ordered) for x in (u_a, u_b))
     return Moments(spread, error, other)
+
+
+def weighted_moments(
+    pair: tuple[jax.Array, jax.Array],
+    states: tuple[jax.Array, jax.Array],
+    weights: tuple[jax.Array, jax.Array, jax.Array],
+    ordered: bool,
+) -> Moments:
+    """The same with weights `[B]` of the pairs and of both batches of states, of any scale."""
+    of_pairs, *of_states = (shares(weight)[:, None] for weight in weights)
+    spread = jnp.sum(of_pairs * (pair[0] - pair[1]) ** 2, axis=0)
+    error, other = (gram_error(x, x * w, ordered) for x, w in zip(states, of_states, strict=True))
+    return Moments(spread, error, other, reweighted.effective_share(weights[0]))
+
+
+def shares(weight: jax.Array) -> jax.Array:
+    """Weights divided by their sum; equal ones if all are 0."""
+    total = weight.sum()
+    return jnp.where(total > 0, weight / jnp.where(total > 0, total, 1.0), 1 / len(weight))
 
 
 def graph_of(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -175,11 +196,22 @@ def exact_eigenpairs(
     return rotation, values, eigenvector_errors(residual, values, is_whole)
 
 
-def sampled_eigenpairs(u: jax.Array, u_next: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """`rayleigh_ritz` from features `[B, d]` of sampled pairs; errors are unknown, so 90°."""
+def sampled_eigenpairs(
+    u: jax.Array, u_next: jax.Array, weight: jax.Array | tuple = ()
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """`rayleigh_ritz` from features `[B, d]` of sampled pairs; errors are unknown, so 90°.
+
+    `weight` `[B]` is of any scale; () for none.
+    """
     difference = u - u_next
-    energy = matmul(difference.T, difference) / (2 * len(u))
-    rotation, values = rayleigh_ritz(energy, matmul(u.T, u) / len(u))
+    if isinstance(weight, tuple):
+        energy = matmul(difference.T, difference) / (2 * len(u))
+        gram = matmul(u.T, u) / len(u)
+    else:
+        share = shares(weight)[:, None]
+        energy = matmul((difference * share).T, difference) / 2
+        gram = matmul((u * share).T, u)
+    rotation, values = rayleigh_ritz(energy, gram)
     return rotation, values, jnp.full(values.shape, jnp.pi / 2)
 
 

@@ -4,13 +4,13 @@ A ring as in `jaxrl.replay`, of whole rollouts. Trajectories end with an episode
 rollout; no pair crosses such an end (`jaxrl.spectral.pairs` has the distribution of the pairs).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxrl import replay
-from jaxrl.spectral import pairs
+from jaxrl.spectral import pairs, reweighted
 from jaxrl.types import PyTree
 
 
@@ -20,21 +20,36 @@ class Step(NamedTuple):
     state: PyTree  # an index, or an observation
     next_state: PyTree
     left: jax.Array  # int32, transitions left in the trajectory, this one included
+    ratio: Any = ()  # float32, log π/b of the action; () where pairs are not weighted
+    cumulative: Any = ()  # float32, its sum since the trajectory began, this one included
 
 
-def init(state: PyTree, capacity: int, num_envs: int, num_steps: int) -> replay.Replay:
+def init(
+    state: PyTree, capacity: int, num_envs: int, num_steps: int, weighted: bool = False
+) -> replay.Replay:
     """An empty ring for rollouts `[num_steps, num_envs]`, at least `capacity` transitions of them.
 
-    `state` is an example of one.
+    `state` is an example of one. `weighted` for rollouts with ratios.
     """
     rollouts = -(-capacity // (num_envs * num_steps))
-    example = Step(state, state, jnp.zeros((), jnp.int32))
+    ratios = (jnp.zeros(()), jnp.zeros(())) if weighted else ()
+    example = Step(state, state, jnp.zeros((), jnp.int32), *ratios)
     return replay.init(example, rollouts * num_steps, num_envs)
 
 
-def add(ring: replay.Replay, state: PyTree, next_state: PyTree, done: jax.Array) -> replay.Replay:
-    """Adds a rollout to the ring: states `[T, N, ...]`, and where episodes ended `[T, N]`."""
-    return replay.add(ring, Step(state, next_state, pairs.remaining(done)))
+def add(
+    ring: replay.Replay,
+    state: PyTree,
+    next_state: PyTree,
+    done: jax.Array,
+    ratio: jax.Array | None = None,
+) -> replay.Replay:
+    """Adds a rollout to the ring: states `[T, N, ...]`, and where episodes ended `[T, N]`.
+
+    `ratio` `[T, N]` for a ring that is weighted.
+    """
+    ratios = () if ratio is None else (ratio, reweighted.cumulative(done, ratio))
+    return replay.add(ring, Step(state, next_state, pairs.remaining(done), *ratios))
 
 
 def sample_pairs(
@@ -48,15 +63,58 @@ def sample_pairs(
     indices = replay.draw(ring, start_key, batch, blocks=blocks)
     row, env = indices.row[0], indices.env
     state, left = replay.take((ring.data.state, ring.data.left), row, env, blocks)
-    offset = pairs.geometric(offset_key, left, discount)
-    last = (row + offset - 1) % replay.ring_shape(ring)[0]
+    last = _end(ring, offset_key, row, left, discount)
     return state, replay.take(ring.data.next_state, last, env, blocks)
+
+
+def weighted_pairs(
+    ring: replay.Replay,
+    key: jax.Array,
+    batch: int,
+    discount: float | jax.Array,
+    visit_ratio: jax.Array,
+    blocks: int = 1,
+) -> tuple[PyTree, PyTree, jax.Array]:
+    """The same pairs, and their weights `[batch]` for the walk of another policy.
+
+    For `visit_ratio` `[S, T]` see `jaxrl.spectral.reweighted`.
+    """
+    start_key, offset_key = jax.random.split(key)
+    indices = replay.draw(ring, start_key, batch, blocks=blocks)
+    row, env, data = indices.row[0], indices.env, ring.data
+    state, left, own = replay.take((data.state, data.left, data.ratio), row, env, blocks)
+    last = _end(ring, offset_key, row, left, discount)
+    begun, ended = (replay.take(data.cumulative, at, env, blocks) for at in (row, last))
+    weight = reweighted.pair_weights(begun, ended, own, visit_ratio[state, left - 1])
+    return state, replay.take(data.next_state, last, env, blocks), weight
+
+
+def _end(
+    ring: replay.Replay,
+    key: jax.Array,
+    row: jax.Array,
+    left: jax.Array,
+    discount: float | jax.Array,
+) -> jax.Array:
+    """The rows `[batch]` of the last transitions of pairs that begin with the transitions `row`."""
+    offset = pairs.geometric(key, left, discount)
+    return (row + offset - 1) % replay.ring_shape(ring)[0]
 
 
 def sample_states(ring: replay.Replay, key: jax.Array, batch: int, blocks: int = 1) -> PyTree:
     """States `[batch, ...]`, uniform over the recorded transitions that start in them; by block."""
     indices = replay.draw(ring, key, batch, blocks=blocks)
     return replay.take(ring.data.state, indices.row[0], indices.env, blocks)
+
+
+def weighted_states(
+    ring: replay.Replay, key: jax.Array, batch: int, visit_ratio: jax.Array, blocks: int = 1
+) -> tuple[PyTree, jax.Array]:
+    """The same states, and their weights `[batch]` as in `weighted_pairs`."""
+    indices = replay.draw(ring, key, batch, blocks=blocks)
+    read = (ring.data.state, ring.data.left)
+    state, left = replay.take(read, indices.row[0], indices.env, blocks)
+    return state, visit_ratio[state, left - 1]
 
 
 def law(ring: replay.Replay, discount: float | jax.Array, num_states: int) -> jax.Array:

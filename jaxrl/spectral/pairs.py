@@ -130,6 +130,29 @@ def record(walk: Walk, state: jax.Array, next_state: jax.Array, done: jax.Array)
     return Walk(add(walk.steps, next_state), add(walk.begins, left - 1))
 
 
+class Counts(NamedTuple):
+    """Recorded pairs on S states."""
+
+    table: jax.Array  # float32 [S, S], the expected counts of `count`
+    visits: jax.Array  # int32 [S] transitions that begin in s
+
+
+def no_counts(num_states: int) -> Counts:
+    return Counts(jnp.zeros((num_states, num_states)), jnp.zeros(num_states, jnp.int32))
+
+
+def add_counts(
+    counts: Counts,
+    state: jax.Array,
+    next_state: jax.Array,
+    done: jax.Array,
+    discount: float | jax.Array,
+) -> Counts:
+    """Adds the pairs of a rollout, all `[T, N]` as for `count`."""
+    table = count(state, next_state, done, discount, len(counts.visits))
+    return Counts(counts.table + table, counts.visits.at[state].add(1))
+
+
 def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
     """The distribution of pairs, M `[S, S]` with sum 1, of the maximum-likelihood chain of `walk`.
 
@@ -138,10 +161,18 @@ def expected(walk: Walk, discount: float | jax.Array) -> jax.Array:
     Valid if the length of trajectories does not depend on their path: ended by a time limit, not by
     a goal. A state without recorded transitions is taken to be absorbing.
     """
-    length, chain = walk.begins.shape[1], chain_of(walk)
+    return of_chain(walk.begins.astype(jnp.float32), chain_of(walk), discount)
+
+
+def of_chain(begins: jax.Array, chain: jax.Array, discount: float | jax.Array) -> jax.Array:
+    """The distribution of pairs `[S, S]` of a Markov chain P `[S, S]`.
+
+    `begins` `[S, T]` says how often a pair begins at s with 1..T transitions left, in any unit.
+    """
+    length = begins.shape[1]
     n, k = (x + 1 for x in jnp.meshgrid(*2 * (jnp.arange(length),), indexing="ij"))
     law = offset_law(n, k, discount)
-    begins = matmul(walk.begins.astype(jnp.float32), law)  # [S, K]
+    begins = matmul(begins, law)  # [S, K]
 
     def add_nearer(pairs: jax.Array, begin: jax.Array) -> tuple[jax.Array, None]:
         return matmul(pairs + jnp.diag(begin), chain), None
