@@ -27,10 +27,12 @@ FILES = ("maze_file", "field_file", "data", "allow_disconnected", "opponent")
 """Fields that name a file, or matter only with one."""
 SHOWN = ("units", "pixel_size", "stiffness_unit", "field_pixel_size", "field_range")
 """Fields that change what is told and drawn, or matter only with a file."""
-DATA_ONLY = ("batch_size", "validation_share")
-"""Fields that matter only with `--data`."""
+DATA_ONLY = ("batch_size", "validation_share", "transitions")
+"""Fields that name data, or matter only with them."""
 NAMES = {
     "env.maze": ["GridRoom-1"],
+    "env.policy": ["0.4,0.2,0.2,0.2"],
+    "env.goal": ["1,1"],
     "env.id": ["Asterix-MinAtar", "MountainCarContinuous-v0", "Acrobot-v1"],
     "env.options": [("rows=6",)],
     "env.numbers": [("max_steps_in_episode=9",)],

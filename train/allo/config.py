@@ -1,8 +1,9 @@
 """The configuration of `train.allo`: maze, network, learner, budget; presets."""
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
+import tyro
 from flax import linen as nn
 
 from jaxrl import checks
@@ -13,15 +14,17 @@ from jaxrl.networks.encoder import Encoder, Fourier, TwoSided
 from jaxrl.networks.mlp import MLP
 from train.allo.problem import Maze
 from train.host import settings
+from train.host.config import names_below
 from train.host.settings import Seeds
 
 
 @dataclass(frozen=True)
 class Network:
-    """Dense layers and a linear head; for pixels two convolutions come first."""
+    """Dense layers and a linear head; pixels pass two convolutions first, rendered ones three."""
 
-    observation: Literal["fourier", "coordinates", "one_hot", "pixels"] = "fourier"
-    """Input of the network; fourier: coordinates and Fourier features of them."""
+    observation: Literal["fourier", "coordinates", "one_hot", "pixels", "rendered"] = "fourier"
+    """Input of the network; fourier: coordinates and Fourier features of them; pixels: one a tile;
+    rendered: the maze as people see it, several pixels a tile."""
     frequencies: Count = 16
     """Frequencies of the Fourier features along each coordinate."""
     hidden: tuple[Count, ...] = (128, 128, 128)
@@ -47,6 +50,9 @@ class Budget(settings.Config):
 class Config:
     """Learns eigenvectors of the graph Laplacian of a random walk, without rewards."""
 
+    transitions: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="FILE")] = ""
+    """Learn from this .npz file of trajectories of your own instead of a maze: `states`, ids or
+    vectors, and what else train/allo/recordings.py describes."""
     env: Maze = Maze()
     network: Network = Network()
     agent: allo.Config = allo.Config()
@@ -77,6 +83,13 @@ SAMPLED = allo.Config(
     dual_step=3e-3,
     barrier_limit=10_000.0,
 )
+CONTINUOUS = replace(
+    SAMPLED,
+    spare_features=5,
+    batch_size=1024,
+    turn_every=50,
+    barrier_limit=4.0,
+)
 COORDINATES = Network(observation="coordinates", hidden=(256, 256, 256))
 LONG = Budget(num_seeds=1, total_steps=20_000, chunk_steps=200)
 PRESETS = {
@@ -85,6 +98,11 @@ PRESETS = {
         env=Maze(maze="OneWayRooms-4"), agent=allo.Config(directed=True, spare_features=21)
     ),
     "sampled": Config(agent=SAMPLED, run=Budget(total_steps=20_000, chunk_steps=200)),
+    "continuous": Config(
+        agent=CONTINUOUS,
+        env=Maze(step=0.5),
+        run=Budget(num_seeds=1, total_steps=5_000, chunk_steps=100),
+    ),
     "paper": Config(network=COORDINATES, agent=PAPER, run=LONG),
     "ggdo": Config(
         network=COORDINATES,
@@ -120,6 +138,8 @@ def idle(config: Config) -> dict[str, str]:
     if agent.expectation == "exact":
         why = "it needs agent.expectation sampled"
         found |= {"agent.batch_size": why, "agent.blocks": why}
+    else:
+        found["agent.estimate"] = "it needs agent.expectation exact"
     if agent.expectation == "exact" or not agent.turn_every:
         found["agent.turn_pairs"] = "it needs agent.expectation sampled and agent.turn_every"
     if agent.schedule != "measured":
@@ -132,14 +152,38 @@ def idle(config: Config) -> dict[str, str]:
         found["permute_every"] = "it needs an agent that is not directed"
     if config.network.observation != "fourier":
         found["network.frequencies"] = "it needs network.observation fourier"
-    return found
+    if config.transitions:
+        found.pop("agent.capacity")
+        why = "--transitions takes the place of the maze"
+        names = (*names_below(config.env, "env"), "agent.capacity", "agent.blocks")
+        return found | dict.fromkeys((*names, "agent.importance", "agent.estimate"), why)
+    return found | idle_in_walk(config.env)
 
 
-def make_network(config: Config, num_states: int) -> nn.Module:
+def idle_in_walk(env: Maze) -> dict[str, str]:
+    """The same for the walk."""
+    found = {}
+    if not env.doors:
+        found["env.door_back"] = "it needs env.doors"
+    if not env.doors and not env.openings:
+        found["env.maze_seed"] = "it needs env.doors or env.openings"
+    if env.policy != "greedy":
+        found |= dict.fromkeys(("env.epsilon", "env.goal"), "it needs env.policy greedy")
+    if env.wind_spread:
+        found["agent.estimate"] = "env.wind_spread sets it to pairs"
+    if not env.step:
+        return found | {"env.truth_cells": "it needs env.step"}
+    names = ("wind", "wind_spread", "doors", "door_back", "policy", "epsilon", "goal")
+    return found | {f"env.{name}": "env.step makes the walk continuous" for name in names}
+
+
+def make_network(config: Config, num_states: int, observation: str = "") -> nn.Module:
+    """Of `observation`; empty: that of the configuration."""
     count = allo.outputs(config.agent, num_states)
+    network = replace(config.network, observation=observation or config.network.observation)
     if config.agent.directed:
-        return TwoSided(make_torso(config.network), make_torso(config.network), count)
-    return Encoder(make_torso(config.network), count)
+        return TwoSided(make_torso(network), make_torso(network), count)
+    return Encoder(make_torso(network), count)
 
 
 def make_torso(network: Network) -> nn.Module:
@@ -148,6 +192,8 @@ def make_torso(network: Network) -> nn.Module:
         torso = nn.Sequential((Fourier(network.frequencies), torso))
     if network.observation == "pixels":
         torso = nn.Sequential((Conv(), torso))
+    if network.observation == "rendered":
+        torso = nn.Sequential((Conv((16, 16, 16), strides=2), torso))  # of Gomez et al. (2024)
     return torso
 
 
@@ -157,6 +203,7 @@ def learning_config(config: Config) -> allo.Config:
         config.agent,
         gradient_steps=config.run.total_steps,
         capacity=config.env.transitions,
+        **({"estimate": "pairs"} if config.env.wind_spread else {}),
     )
 
 
@@ -165,7 +212,7 @@ def check(config: Config) -> None:
     checks.config(config)
     allo.check_config(config.agent)
     walks = -(-config.env.transitions // config.env.walk_steps)
-    if walks % config.agent.blocks:
+    if not config.transitions and walks % config.agent.blocks:
         raise ValueError(
             f"agent.blocks is {config.agent.blocks}; expected a divisor of the {walks} walks of "
             "env.walk_steps that env.transitions are: change one of them"
@@ -181,6 +228,7 @@ SUMMARIES = {
     "allo": "Exact expectations, Muon and Rayleigh-Ritz rotations of the head.",
     "directed": "Left and right eigenvectors of walks that doors, portals or wind direct.",
     "sampled": "The same as allo from minibatches of sampled pairs.",
+    "continuous": "Positions between the walls; also for vectors of --transitions.",
     "paper": "The learner of Gomez, Bowling & Machado (ICLR 2024) with its published constants.",
     "ggdo": "Its baseline, the generalised graph drawing objective (Wang et al. 2021).",
     "short": "The 20,000 steps and sizes of a later script of the authors.",

@@ -6,34 +6,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs.grid import continuous
 from jaxrl.agents import allo
 from jaxrl.types import AgentState
-from train.allo import curves, directed_pictures, maps
+from train.allo import curves, directed_pictures, loss_curves, maps
 from train.allo import scores as similarity
-from train.allo.config import Config, learning_config, make_network
-from train.allo.training import make_problem
+from train.allo.config import Config, learning_config
+from train.allo.problem import Problem
+from train.allo.training import make_problem, network_of
 from train.host import metrics_file, records, scores
-from train.host.program import Run
-from train.host.settings import Evaluation
-
-
-def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """The pictures of a run; nothing is played or drawn at random."""
-    del games, key, evaluation
-    return draw_all(run.directory, run.config, run.agents)
 
 
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
-    """Writes `eigenvectors.npz` and four pictures into a run directory."""
+    """Writes `eigenvectors.npz` and five pictures into a run directory."""
     problem, agent_config = make_problem(config), learning_config(config)
     if agent_config.directed:
         return directed_pictures.draw_all(directory, config, problem, agents)
-    network = make_network(config, problem.layout.num_states)
+    network = network_of(config, problem)
     truth = jax.device_get(problem.truth)
     d = agent_config.num_features
-    learned = np.stack([allo.features(network, agent_config, agent) for agent in agents])
+    points = jnp.asarray(problem.inputs)
+    learned = np.stack([allo.features(network, agent_config, agent, points) for agent in agents])
     found = np.stack([allo.eigenvalues(agent_config, agent) for agent in agents])
-    visits = np.sum([allo.visits(agent_config, agent) for agent in agents], axis=0)
+    visits = np.sum([visits_of(config, problem, agent) for agent in agents], axis=0)
     arrays = {
         "learned": learned,  # [seeds, S, d]
         "learned_eigenvalues": found,  # [seeds, d]
@@ -58,6 +53,20 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     maps.heat_maps(problem.layout, pairs, name("eigenvectors"), first)
     curves.similarity_curves(rows, name("similarity"), ceiling, title)
     curves.eigenvalue_curves(rows, name("eigenvalues"), truth.values, problem.published, title)
+    factor = 4 * agent_config.graph_weight
+    loss_curves.loss_curves(rows, name("losses"), truth.values, factor, title)
     maps.visitation(problem.layout, visits, name("visits"), title)
-    stems = ("eigenvectors", "similarity", "eigenvalues", "visits")
+    stems = ("eigenvectors", "similarity", "eigenvalues", "losses", "visits")
     return [directory / "eigenvectors.npz", *map(name, stems)]
+
+
+def visits_of(config: Config, problem: Problem, agent: AgentState) -> np.ndarray:
+    """How many recorded transitions start in each state, or in each cell of a continuous maze."""
+    if problem.is_numbered:
+        return np.asarray(allo.visits(learning_config(config), agent))
+    layout, parts = problem.layout, config.env.truth_cells
+    seen = np.asarray(agent.walk.data.state)[np.asarray(agent.walk.data.left) > 0]
+    size = layout.height // parts, layout.width // parts
+    rows, cols = (continuous.positions(seen, *size) * parts).astype(int).T
+    counted = layout.index[rows, cols]
+    return np.bincount(counted[counted >= 0], minlength=layout.num_states)

@@ -9,15 +9,17 @@ import numpy as np
 import tyro
 from scipy import sparse
 
-from envs.grid import layouts, mazes, tables
+from envs.grid import continuous, layouts, mazes, random_passages, tables
 from envs.grid.env import Grid
 from envs.grid.layouts import Layout
 from envs.grid.observations import OBSERVATIONS, check_size
+from envs.grid.windy import WindyGrid
 from jaxrl.agents import allo
-from jaxrl.checks import Count, Range
+from jaxrl.checks import Count, CountOrZero, Range, Seed, Share
 from jaxrl.spectral import laplacian, sparse_laplacian
 from jaxrl.spectral.laplacian import Eigensystem
-from train.allo import directed_scores, scores
+from train.allo import directed_scores, policies, scores
+from train.allo.winds import sampled_pairs
 from train.host import memory
 from train.host.progress import busy
 
@@ -43,6 +45,28 @@ class Maze:
     """Accept a maze in which some cells cannot be reached from others."""
     wind: Annotated[float, Range(above=-1.0, below=1.0)] = 0.0
     """Probability that wind blows a move to the right; negative: to the left."""
+    wind_spread: Annotated[float, Range(least=0.0, below=1.0)] = 0.0
+    """Every walk has a wind of its own, uniform within so much of env.wind; it does not see it."""
+    openings: CountOrZero = 0
+    """Walls between two free cells that are opened at random."""
+    doors: CountOrZero = 0
+    """Passages that become doors at random, open in one direction."""
+    door_back: Share = 0.0
+    """Probability that a move back through such a door succeeds."""
+    maze_seed: Seed = 0
+    """Of the random openings and doors."""
+    policy: str = "uniform"
+    """Of the walk: uniform; greedy, towards a goal; probabilities of up, right, down and left, such
+    as 0.4,0.2,0.2,0.2; or an .npy file with a table of states by actions."""
+    epsilon: Share = 0.5
+    """Probability that the greedy policy takes any action."""
+    goal: str = ""
+    """ROW,COL of its goal; empty: the first goal of the maze, else its last free cell."""
+    step: Annotated[float, Range(least=0.0, most=1.0)] = 0.0
+    """Above 0: the walk is in the space between the walls, and moves by up to so many tiles along
+    each axis; 0: from cell to cell."""
+    truth_cells: Count = 8
+    """Rows and columns into which a tile is divided for the true eigenvectors of such a space."""
     transitions: Count = 1_000_000
     """Transitions recorded before learning starts."""
     walk_steps: Count = 50
@@ -52,13 +76,15 @@ class Maze:
 class Problem(NamedTuple):
     """A maze with its exact eigenvectors."""
 
-    layout: Layout
-    env: Grid
+    layout: Layout  # its cells are the S states that eigenvectors are compared on
+    env: Any
     params: Any
     inputs: np.ndarray  # [S, ...] of the network
-    chain: sparse.csr_array  # P [S, S] of the walk
+    chain: Any  # P [S, S] of the walk, sparse; None if each walk has a wind of its own
     truth: Any  # scores.Truth, or directed_scores.Truth of a directed walk
     published: np.ndarray | None  # [d] λ as papers print it, where the walk is symmetric
+    policy: np.ndarray | None = None  # [S, 4] of the recorded walk; None: uniform
+    is_numbered: bool = True  # or the walk visits positions, of which states are examples
 
 
 def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: int = 1) -> Problem:
@@ -68,13 +94,16 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
     Raises ValueError for what does not fit together, or into memory.
     """
     layout = make_layout(maze)
+    check_walk(maze, agent)
+    if maze.step:
+        return continuous_problem(maze, layout, observation, agent)
     num_states = layout.num_states
     allo.check_config(agent, num_states)
     if agent.expectation == "exact":
         check_exact(num_states, num_seeds, 4 * MATRICES if agent.directed else MATRICES)
     name = "coordinates" if observation == "fourier" else observation
     check_size(name, layout)
-    env = Grid(layout, "index", maze.wind)
+    env = make_env(maze, layout)
     params = dataclasses.replace(
         env.default_params,
         starts=jnp.arange(num_states, dtype=jnp.int32),
@@ -82,12 +111,19 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
         goal=jnp.zeros(num_states, bool),
         max_steps_in_episode=maze.walk_steps,
     )
-    numbers = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
-    chain = tables.sparse_transitions(numbers)
+    policy = policies.table(maze.policy, maze.epsilon, maze.goal, layout, maze.wind)
+    check_policy(policy, agent)
+    learned = None if agent.importance else policy
     with busy(f"computing the true eigenvectors of {num_states:,} states"):
-        truth, published = make_truth(chain, maze.walk_steps, agent)
+        if maze.wind_spread:
+            found = of_winds(maze, layout, learned, agent.discount)
+            chain, truth, published = None, scores.truth_of(found, agent.num_features), None
+        else:
+            numbers = tables.Dynamics(np.asarray(params.successor), np.asarray(params.probability))
+            chain = tables.sparse_transitions(numbers, learned)
+            truth, published = make_truth(chain, maze.walk_steps, agent)
     inputs = OBSERVATIONS[name](layout)
-    return Problem(layout, env, params, inputs, chain, truth, published)
+    return Problem(layout, env, params, inputs, chain, truth, published, policy)
 
 
 def make_truth(
@@ -100,6 +136,72 @@ def make_truth(
         return directed_scores.truth_of(found, d, agent.discount), None
     found, published = exact(chain, steps, agent.discount, d)
     return scores.truth_of(found, d), published
+
+
+def make_env(maze: Maze, layout: Layout) -> Grid:
+    """The walk from cell to cell; its wind is fixed, or of each episode."""
+    if maze.wind_spread:
+        return WindyGrid(
+            layout, "index", maze.wind - maze.wind_spread, maze.wind + maze.wind_spread
+        )
+    return Grid(layout, "index", maze.wind)
+
+
+def of_winds(maze: Maze, layout: Layout, policy: np.ndarray | None, discount: float) -> Eigensystem:
+    """The eigenvectors of walks that have a wind each. Raises ValueError for too many states."""
+    if layout.num_states > DENSE:
+        raise ValueError(
+            f"env.wind_spread in a maze of {layout.num_states:,} states; expected at most {DENSE}, "
+            "as the truth of more is not computed"
+        )
+    winds = (maze.wind - maze.wind_spread, maze.wind + maze.wind_spread)
+    gusts = tables.gusts(layout)
+    pairs = sampled_pairs(gusts, winds, maze.walk_steps, discount, policy)
+    return laplacian.eigensystem(pairs)
+
+
+def continuous_problem(maze: Maze, layout: Layout, observation: str, agent: allo.Config) -> Problem:
+    """The space between the walls, with eigenfunctions at the middles of fine cells."""
+    allo.check_config(agent)
+    if agent.expectation == "exact" or observation not in ("fourier", "coordinates"):
+        raise ValueError(
+            "env.step above 0 makes states positions: they need agent.expectation sampled and "
+            "network.observation fourier or coordinates, as in the preset continuous"
+        )
+    fine = continuous.fine_layout(layout, maze.truth_cells)
+    env = continuous.ContinuousMaze(layout, maze.step)
+    params = dataclasses.replace(env.default_params, max_steps_in_episode=maze.walk_steps)
+    with busy(f"computing the true eigenfunctions on {fine.num_states:,} cells"):
+        chain = continuous.fine_chain(layout, maze.step, maze.truth_cells)
+        found, published = exact(chain, maze.walk_steps, agent.discount, agent.num_features)
+    middles = (fine.cells + 0.5).astype(np.float32) / maze.truth_cells
+    inputs = continuous.coordinates(middles, layout.height, layout.width)
+    truth = scores.truth_of(found, agent.num_features)
+    return Problem(fine, env, params, inputs, chain, truth, published, is_numbered=False)
+
+
+def check_walk(maze: Maze, agent: allo.Config) -> None:
+    """Raises ValueError for walks that cannot be, and weights that they do not have."""
+    if not abs(maze.wind) + maze.wind_spread < 1:
+        raise ValueError(
+            f"env.wind is {maze.wind} and env.wind_spread {maze.wind_spread}; expected winds "
+            "between -1 and 1"
+        )
+    if agent.importance and (maze.policy == "uniform" or maze.wind_spread or maze.step):
+        raise ValueError(
+            "agent.importance needs an env.policy other than uniform, without env.wind_spread and "
+            "env.step"
+        )
+
+
+def check_policy(policy: np.ndarray | None, agent: allo.Config) -> None:
+    """Raises ValueError if the uniform walk cannot be learned from a policy."""
+    if policy is not None and agent.importance and not (policy > 0).all():
+        state, action = np.argwhere(policy <= 0)[0]
+        raise ValueError(
+            f"agent.importance needs a policy that may take every action, but action {action} has "
+            f"probability 0 in state {state}: give it some"
+        )
 
 
 def exact(
@@ -139,7 +241,10 @@ def check_exact(num_states: int, num_seeds: int, matrices: int = MATRICES) -> No
 
 
 def make_layout(maze: Maze) -> Layout:
-    """Raises ValueError for unknown names and for files that hold no maze."""
+    """Raises ValueError for unknown names, and for files that hold no maze."""
     if maze.maze_file:
-        return layouts.load(maze.maze_file, maze.allow_disconnected)
-    return mazes.named(maze.maze)
+        layout = layouts.load(maze.maze_file, maze.allow_disconnected)
+    else:
+        layout = mazes.named(maze.maze)
+    layout = random_passages.with_openings(layout, maze.openings, maze.maze_seed)
+    return random_passages.with_doors(layout, maze.doors, maze.maze_seed, maze.door_back)

@@ -1,10 +1,27 @@
 """ALLO as a program: `python -m train.allo`."""
 
-from train.allo import pictures, scene
+from pathlib import Path
+
+import jax
+
+from train.allo import pictures, recorded, recorded_pictures, scene, training
 from train.allo.config import PRESETS, SUMMARIES, Config, idle
-from train.allo.training import make_training
-from train.host.program import Program
+from train.host.program import Program, Run
 from train.host.run import Result, train_program
+from train.host.settings import Evaluation, Training
+
+
+def make_training(config: Config) -> Training:
+    """Of a maze, or of recorded data. Raises ValueError, in one line, for what does not fit."""
+    return (recorded if config.transitions else training).make_training(config)
+
+
+def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
+    """The pictures and arrays of a run; nothing is played or drawn at random."""
+    del games, key, evaluation
+    draw_all = (recorded_pictures if run.config.transitions else pictures).draw_all
+    return draw_all(run.directory, run.config, run.agents)
+
 
 PROGRAM = Program(
     name="allo",
@@ -13,11 +30,12 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
-    static={
-        "env.wind": "the true eigenvectors are computed on the host, in double precision",
-        "agent.discount": "the true eigenvectors are computed on the host, in double precision",
-    },
-    pictures=pictures.draw,
+    static=dict.fromkeys(
+        ("agent.discount", *(f"env.{name}" for name in ("wind", "wind_spread", "step"))),
+        "the true eigenvectors are computed on the host, in double precision",
+    )
+    | dict.fromkeys(("env.door_back", "env.epsilon"), "tables are made of it on the host"),
+    pictures=draw,
     episodes=scene.show,
 )
 

@@ -24,8 +24,10 @@ SHOWN = 12
 def show(run: Run, wanted: Wanted) -> Scene | None:
     """An episode for each seed: its moments are the snapshots taken while it learned.
 
-    None for a run without snapshots, such as a policy.
+    None for a run without snapshots, such as a policy, and for one on recorded data.
     """
+    if run.config.transitions:
+        return None
     per_update = learning_config(run.config).steps_per_update
     chunk = run.config.run.chunk_updates(per_update)
     taken = snapshots.snapshots(run.directory, run.updates, chunk)

@@ -14,7 +14,7 @@ from jaxrl.agents import allo
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, make_loop, world_of
 from jaxrl.types import AgentState
-from train.allo import directed, scores
+from train.allo import directed, policies, scores
 from train.allo import problem as problems
 from train.allo.config import Config, check, learning_config, make_network
 from train.allo.problem import Problem
@@ -36,12 +36,14 @@ class State(NamedTuple):
 def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for what does not fit together."""
     problem = make_problem(config)
-    network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
+    network, agent_config = network_of(config, problem), learning_config(config)
     env = config.env
     num_envs = -(-env.transitions // env.walk_steps)
+    numbered = jnp.asarray(problem.inputs) if problem.is_numbered else None
     agent = allo.make(
-        network, agent_config, 4, jnp.asarray(problem.inputs), num_envs, env.walk_steps
+        network, agent_config, 4, numbered, num_envs, env.walk_steps, walker_of(problem)
     )
+    points = None if problem.is_numbered else jnp.asarray(problem.inputs)
     walkers = make_loop(problem.env, problem.params, agent, LoopConfig(num_envs, env.walk_steps))
 
     def init(key: jax.Array) -> State:
@@ -57,7 +59,7 @@ def make_training(config: Config) -> settings.Training:
     def update(state: State) -> tuple[State, Metrics]:
         key, learn_key, permute_key = jax.random.split(state.key, 3)
         learner, metrics = allo.learn(network, agent_config, state.agent, learn_key)
-        metrics |= measures(network, agent_config, learner, state.truth)
+        metrics |= measures(network, agent_config, learner, state.truth, points)
         metrics["settled"] = allo.is_settled(agent_config, learner).astype(jnp.float32)
         updates = state.updates + 1
         if config.permute_every:
@@ -70,7 +72,7 @@ def make_training(config: Config) -> settings.Training:
         init=init,
         update=update,
         evaluate=partial(directed.evaluate if config.agent.directed else evaluate, config, problem),
-        snapshot=lambda state: snapshot(network, agent_config, state.agent),
+        snapshot=lambda state: snapshot(network, agent_config, state.agent, points),
         blocks=config.agent.blocks,
         steps_per_update=agent_config.steps_per_update,
         unit="gradient steps",
@@ -81,27 +83,43 @@ def make_training(config: Config) -> settings.Training:
 
 
 def measures(
-    network: Any, config: allo.Config, state: AgentState, truth: Any
+    network: Any, config: allo.Config, state: AgentState, truth: Any, points: Any
 ) -> dict[str, jax.Array]:
-    """The numbers of a row of the record that say what has been learned."""
+    """The numbers of a row of the record that say what has been learned.
+
+    Of the states that the agent has inputs for or, in open space, at `points`.
+    """
     if config.directed:
         return directed.measures(network, state, truth)
-    found = scores.similarities(allo.features(network, config, state), truth)
+    found = scores.similarities(allo.features(network, config, state, points), truth)
     return found | {"eigenvalues": allo.eigenvalues(config, state)}
 
 
-def snapshot(network: Any, config: allo.Config, state: AgentState) -> dict[str, jax.Array]:
+def snapshot(
+    network: Any, config: allo.Config, state: AgentState, points: Any
+) -> dict[str, jax.Array]:
     """What reports show of a moment."""
     if config.directed:
         return directed.snapshot(network, config.num_features, state)
-    return {"features": allo.features(network, config, state)}
+    return {"features": allo.features(network, config, state, points)}
+
+
+def network_of(config: Config, problem: Problem) -> Any:
+    return make_network(config, problem.layout.num_states if problem.is_numbered else 0)
+
+
+def walker_of(problem: Problem) -> Any:
+    """How actions are drawn; None: uniformly from the four moves."""
+    if not problem.is_numbered:
+        return lambda obs, key: (jax.random.uniform(key, (2,), minval=-1.0), ())
+    return None if problem.policy is None else policies.walker(problem.policy)
 
 
 def make_problem(config: Config) -> Problem:
     """The maze of a configuration. Raises ValueError for what would show only after compilation."""
     check(config)
     observation, num_seeds = config.network.observation, config.run.num_seeds
-    return problems.make_problem(config.env, observation, config.agent, num_seeds)
+    return problems.make_problem(config.env, observation, learning_config(config), num_seeds)
 
 
 def evaluate(
@@ -112,10 +130,10 @@ def evaluate(
     keys: list[jax.Array],
 ) -> settings.Evaluation:
     """Scores of every seed's eigenvectors against the true ones, and the data's ceiling."""
-    network, agent_config = make_network(config, problem.layout.num_states), learning_config(config)
+    network, agent_config = network_of(config, problem), learning_config(config)
     inputs, d = jnp.asarray(problem.inputs), agent_config.num_features
     regions = layouts.regions(problem.layout)
-    has_ceiling = problem.layout.num_states <= scores.CEILING
+    has_ceiling = problem.is_numbered and problem.layout.num_states <= scores.CEILING
 
     @jax.jit
     def read(agent: AgentState) -> tuple[jax.Array, jax.Array, jax.Array | None]:

@@ -136,6 +136,11 @@ def load(directory: str) -> Run:
     run = runs.load(directory)
     if run.program.name != "allo":
         raise UsageError(f"{directory} is a run of {run.program.name}; expected one of train.allo")
+    if run.config.transitions or run.config.env.step or run.config.env.wind_spread:
+        raise UsageError(
+            f"{directory} was not learned in a maze of cells; expected a run of train.allo without "
+            "--transitions, --env.step and --env.wind-spread"
+        )
     if (d := run.config.agent.num_features) < 2:
         raise UsageError(
             f"{directory} has learned {d} feature; expected at least 2, as the first one is "

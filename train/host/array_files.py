@@ -54,7 +54,7 @@ def _read(file: IO[bytes], name: str) -> np.ndarray:
         raise ValueError(f"{name} has the format {version}; expected 1.0 or 2.0")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, in_columns, dtype = read(file, max_header_size=MAX_HEADER)
-    if dtype.kind not in "fiu":
+    if dtype.kind not in "fiub":
         raise ValueError(f"{name} holds {dtype}; expected real numbers")
     if not all(isinstance(x, int) and x >= 0 for x in shape):
         raise ValueError(f"{name} has the shape {shape}; expected sizes of at least 0")

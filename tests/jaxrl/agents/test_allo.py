@@ -51,11 +51,11 @@ def test_minibatches_measure_the_law_without_bias():
 
     def measure(key):
         found = allo.measure(network, config, state, state.learner.params, key)
-        return *found, found.error * found.other_error
+        return *found[:3], found.error * found.other_error
 
     keys = jax.random.split(jax.random.key(0), 4_000)
     found = jax.device_get(jax.jit(jax.vmap(measure))(keys))
-    for rows, true in zip(found, (*exact, exact.error**2), strict=True):
+    for rows, true in zip(found, (*exact[:3], exact.error**2), strict=True):
         error = rows.std(axis=0) / np.sqrt(len(rows))
         assert (np.abs(rows.mean(axis=0) - true) < 5 * error + 1e-6).all()
 

@@ -28,7 +28,7 @@ SMALL = (
     "--agent.spare-features=2 --agent.optimizer=adam --run.num-seeds=2 --run.total-steps=200 "
     "--run.chunk-steps=50 --run.checkpoint-every=2"
 )
-PICTURES = ("eigenvectors.png", "similarity.png", "eigenvalues.png", "visits.png")
+PICTURES = ("eigenvectors.png", "similarity.png", "eigenvalues.png", "losses.png", "visits.png")
 TIMES = ("seconds", "steps_per_second", "compile_seconds")
 BLOCKS = "#######\n#..#..#\n#..#..#\n#######"  # two regions of four cells
 allo_command = partial(command.main, PROGRAM)
@@ -308,7 +308,10 @@ FILES = {
         ("--network.hidden 0", "--network.hidden[0] is 0, expected a number at least 1"),
         ("--network.observation=sound", "sound"),
         ("--permute-every=75", "--permute-every is 75; expected a multiple of --agent"),
-        ("fast", "there is no preset fast: choose one of allo, directed, sampled, paper, ggdo"),
+        (
+            "fast",
+            "there is no preset fast: choose one of allo, directed, sampled, continuous, paper, ggdo",
+        ),
         ("--resume=/nowhere", "/nowhere is not a run directory"),
     ],
     ids=lambda value: value if value.startswith(("-", "fast")) else "",

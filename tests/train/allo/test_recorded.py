@@ -1,0 +1,223 @@
+"""`python -m train.allo --transitions FILE.npz`, from the outside."""
+
+import json
+from functools import partial
+
+import chex
+import numpy as np
+import pytest
+from PIL import Image
+
+from jaxrl.spectral import laplacian
+from tests.train.host import crashes
+from train import evaluate, render
+from train.allo import recorded, recorded_scores, scene
+from train.allo.config import Config
+from train.allo.program import PROGRAM
+from train.host import command, runs
+
+allo_command = partial(command.main, PROGRAM)
+RING = 12
+SMALL = (
+    "--network.hidden 32 32 --agent.num-features=5 --agent.spare-features=2 "
+    "--agent.optimizer=adam --run.num-seeds=2 --run.total-steps=400 --run.chunk-steps=100 "
+    "--run.checkpoint-every=2"
+)
+
+
+def configured(flags: str) -> Config:
+    return command.parse(PROGRAM, flags.split())[0]
+
+
+def walks(count: int = 300, longest: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    """`(states, lengths)`: walks of different lengths along a line of 12 states."""
+    rng = np.random.default_rng(0)
+    lengths, states = rng.integers(2, longest, count), []
+    for length in lengths:
+        at = int(rng.integers(RING))
+        for _ in range(length):
+            states.append(at)
+            at = int(np.clip(at + rng.integers(-1, 2), 0, RING - 1))
+    return np.array(states), lengths
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "walks.npz"
+    states, lengths = walks()
+    along = np.arange(RING)
+    np.savez(path, states=states, lengths=lengths, positions=np.stack([along, 0 * along], axis=1))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(data):
+    directory = data.parent / "run"
+    flags = [f"--transitions={data}", *SMALL.split(), f"--run.directory={directory}"]
+    assert allo_command(arguments=flags) == 0
+    return directory
+
+
+def slow_truth(states: np.ndarray, lengths: np.ndarray, discount: float = 0.9):
+    """The eigenvectors of the law of recorded pairs, one pair of times after another."""
+    M, start = np.zeros((RING, RING)), 0
+    for length in lengths:
+        walk = states[start : start + length]
+        start += length
+        for i in range(length - 1):
+            law = laplacian.offset_law(length - 1 - i, discount)[-1]
+            for k, chance in enumerate(law, start=1):
+                M[walk[i], walk[i + k]] += chance
+    return laplacian.eigensystem(M)
+
+
+def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished):
+    truth = slow_truth(*walks())
+    content = json.loads((finished / "eval.json").read_text())
+    assert (content["states"], content["kind"], content["trajectories"]) == (RING, "ids", 300)
+    np.testing.assert_allclose(content["true_eigenvalues"], truth.values[:5], atol=1e-6)
+    with np.load(finished / "eigenvectors.npz") as arrays:
+        found, saved = arrays["learned"], dict(arrays)
+    assert {name: x.shape for name, x in saved.items()} == {
+        "learned": (2, RING, 5),
+        "learned_eigenvalues": (2, 5),
+        "true": (RING, 5),
+        "true_eigenvalues": (5,),
+        "seeds": (2,),
+    }
+    for row, u in zip(content["seeds"], found, strict=True):
+        inner = np.einsum("s,sd,sd->d", truth.weight, u, truth.vectors[:, :5])
+        size = np.sqrt(np.einsum("s,sd->d", truth.weight, u.astype(float) ** 2))
+        cosine = np.abs(inner) / size
+        np.testing.assert_allclose(row["cosines"], cosine, atol=1e-4)
+        assert row["similarity"] > 0.99
+        assert row["orthogonality"] < 0.1
+        assert row["explained"] == pytest.approx(1, abs=0.02)
+        assert max(row["residual"][:3]) < 0.2
+    for name in ("eigenvectors", "similarity", "eigenvalues", "losses"):
+        with Image.open(finished / f"{name}.png") as picture:
+            assert picture.width > 300
+    assert scene.show(runs.load(finished), None) is None  # pyright: ignore[reportArgumentType]
+
+
+def test_measures_are_exact_for_true_eigenvectors():
+    """Residual 0 and explained 1, at ids of a reversible law."""
+    P = np.diag(np.full(11, 0.25), 1) + np.diag(np.full(11, 0.25), -1)
+    P += np.diag(1 - P.sum(axis=1))
+    M = laplacian.sampled_pairs(P, np.full(RING, 1 / RING), 30, 0.9)
+    truth = laplacian.eigensystem(M)
+    u = truth.vectors[:, :4]
+    after = M @ u / M.sum(axis=1)[:, None]
+    found = recorded_scores.residuals((u, after, M.sum(axis=1)), truth.values[:4])
+    np.testing.assert_allclose(found, 0, atol=1e-9)
+
+
+def test_a_run_is_evaluated_drawn_and_resumed(finished, data, tmp_path):
+    before = (finished / "eval.json").read_text()
+    assert evaluate.main([str(finished)]) == 0
+    again = json.loads((finished / "eval.json").read_text())
+    assert again["seeds"] == json.loads(before)["seeds"]
+    (finished / "eigenvectors.npz").rename(tmp_path / "before.npz")
+    assert render.main([str(finished)]) == 0
+    interrupted = tmp_path / "run"
+    crashes.after_the_first_checkpoint(finished, interrupted)
+    assert allo_command(arguments=["--resume", str(interrupted)]) == 0
+    arrays = []
+    for path in (tmp_path / "before.npz", finished, interrupted):
+        with np.load(path if path.is_file() else path / "eigenvectors.npz") as found:
+            arrays.append(dict(found))
+    chex.assert_trees_all_equal(*arrays)
+
+
+@pytest.mark.slow
+def test_a_run_on_vectors(tmp_path):
+    """A walk along a line: its eigenfunctions are cosines, whatever the data are called."""
+    rng = np.random.default_rng(0)
+    steps = rng.uniform(-0.15, 0.15, (400, 100))
+    at, walk = rng.uniform(0, 1, 400), []
+    for t in range(100):
+        walk.append(at)
+        at = 1 - np.abs(1 - np.abs(at + steps[:, t]))  # reflected at 0 and 1
+    states = np.stack(walk, axis=1)[:, :, None] * 1_000  # [E, T, 1], in other units
+    np.savez(tmp_path / "line.npz", states=np.concatenate([states, 0 * states], axis=2))
+    directory = tmp_path / "run"
+    flags = (
+        f"continuous --transitions={tmp_path}/line.npz --network.hidden 32 32 "
+        "--network.frequencies=4 --agent.num-features=3 --agent.spare-features=2 "
+        "--agent.batch-size=256 --agent.turn-pairs=8192 --run.total-steps=600 "
+        f"--run.directory={directory}"
+    )
+    assert allo_command(arguments=flags.split()) == 0
+    content = json.loads((directory / "eval.json").read_text())
+    (row,) = content["seeds"]
+    assert (content["kind"], content["transitions"], content["trajectories"]) == (
+        "vectors",
+        400 * 99,
+        400,
+    )
+    assert row["similarity"] > 0.98
+    assert 0.95 < row["explained"] < 1.1
+    assert row["orthogonality"] < 0.2
+    with np.load(directory / "eigenvectors.npz") as arrays:
+        learned, cells = arrays["learned"][0], arrays["cells"]
+    assert learned.shape == (400 * 100, 3)
+    x = states.reshape(-1) / 1_000
+    for k in range(3):
+        cosine = np.cos(k * np.pi * x)
+        assert (
+            abs(np.corrcoef(learned[:, k], cosine)[0, 1]) > 0.97
+            if k
+            else np.ptp(learned[:, 0]) < 0.5
+        )
+    assert 0 <= cells[:, 0].min() < cells[:, 0].max() <= 1_000
+    assert (directory / "eigenvectors.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--transitions=none.npz", "there is no file none.npz; expected an .npz file"),
+        (
+            "--transitions=line.npz",
+            "line.npz holds vectors, which need --agent.expectation sampled",
+        ),
+        ("--transitions=ids.npz --agent.num-features=9", "9 features of 4 states"),
+        (
+            "--transitions=gaps.npz --agent.num-features=4",
+            "but pairs begin in 3 states of gaps.npz",
+        ),
+        (
+            "--transitions=ids.npz --env.maze=GridMaze-9",
+            "--env.maze has no effect, as --transitions",
+        ),
+        (
+            "--transitions=ids.npz --network.observation=pixels --agent.num-features=4",
+            "which recorded ids do not have",
+        ),
+        (
+            "continuous --transitions=line.npz --network.observation=one_hot",
+            "which recorded vectors do not have",
+        ),
+        (
+            "continuous --transitions=few.npz",
+            "2 different vectors were recorded; expected at least",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_line(flags, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("ids.npz", states=np.array([0, 1, 2, 3, 2, 1, 0, 1]))
+    np.savez("gaps.npz", states=np.array([0, 1, 2, 1, 0, 1, 2, 5]))
+    np.savez("line.npz", states=np.random.default_rng(0).random((50, 2)))
+    np.savez("few.npz", states=np.array([[0.0], [1.0], [0.0]]))
+    assert allo_command(arguments=f"{flags} --run.directory=run".split()) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_ids_without_positions_are_seen_one_hot(tmp_path):
+    np.savez(tmp_path / "ids.npz", states=walks()[0], lengths=walks()[1])
+    config = configured(f"--transitions={tmp_path}/ids.npz --agent.num-features=4")
+    found = recorded.make_problem(config)
+    np.testing.assert_array_equal(found.points, np.eye(RING))

@@ -1,0 +1,117 @@
+"""Files of trajectories: which pairs of moments are transitions, and what is refused."""
+
+import numpy as np
+import pytest
+
+from train.allo import recordings
+
+IDS = np.array([0, 1, 2, 3, 4, 0, 2])
+VECTORS = np.stack([IDS, IDS**2], axis=1).astype(float)
+
+
+def loaded(tmp_path, **arrays) -> recordings.Recording:
+    path = tmp_path / "data.npz"
+    np.savez(path, **arrays)
+    return recordings.load(str(path))
+
+
+def transitions(found: recordings.Recording) -> list[tuple[int, ...]]:
+    return [tuple(map(int, x)) for x in zip(*found[:3], strict=True)]
+
+
+WHOLE = [(0, 1, 6), (1, 2, 5), (2, 3, 4), (3, 4, 3), (4, 0, 2), (0, 2, 1)]
+PARTS = [(0, 1, 2), (1, 2, 1), (3, 4, 3), (4, 0, 2), (0, 2, 1)]  # 0 1 2 | 3 4 0 2
+
+
+@pytest.mark.parametrize(
+    ("arrays", "expected"),
+    [
+        ({"states": IDS}, WHOLE),
+        ({"states": IDS, "lengths": [3, 4]}, PARTS),
+        ({"states": IDS, "ends": [0, 0, 1, 0, 0, 0, 0]}, PARTS),
+        ({"states": IDS, "ends": np.array([0, 0, 1, 0, 0, 0, 1], bool)}, PARTS),
+        ({"states": [[0, 1, 2, 9], [3, 4, 0, 2]], "lengths": [3, 4]}, PARTS),
+        ({"states": IDS, "lengths": [1, 2, 4]}, [(1, 2, 1), *PARTS[2:]]),  # one state: no pair
+        ({"states": [[0, 1], [1, 2]]}, [(0, 1, 1), (1, 2, 1)]),  # rows never join
+        ({"states": [0, 1, 3], "successors": [1, 2, 4]}, [(0, 1, 2), (1, 2, 1), (3, 4, 1)]),
+        (
+            {"states": [0, 1, 3], "successors": [1, 3, 4], "ends": [0, 1, 0]},
+            [(0, 1, 2), (1, 3, 1), (3, 4, 1)],
+        ),
+        ({"states": [[0, 1], [1, 3]], "successors": [[1, 1], [3, 4]]}, None),
+    ],
+)
+def test_pairs_never_cross_the_end_of_an_episode(tmp_path, arrays, expected):
+    found = loaded(tmp_path, **{name: np.asarray(x) for name, x in arrays.items()})
+    expected = expected or [(0, 1, 2), (1, 1, 1), (1, 3, 2), (3, 4, 1)]
+    assert transitions(found) == expected
+    assert found.trajectories == sum(left == 1 for *_, left in expected)
+
+
+def test_vectors_break_where_ids_do_and_are_scaled(tmp_path):
+    ids = loaded(tmp_path, states=IDS, lengths=np.array([3, 4]))
+    found = loaded(tmp_path, states=VECTORS, lengths=np.array([3, 4]))
+    np.testing.assert_array_equal(found.left, ids.left)
+    assert (found.num_ids, found.positions) == (0, None)
+    first = found.state * found.scale + found.middle
+    np.testing.assert_allclose(first, VECTORS[ids.state.astype(int)][:, :], atol=1e-5)
+    assert np.abs(found.places).max() == 1  # the widest coordinate; both keep their proportion
+    assert np.ptp(found.places[:, 0]) == pytest.approx(2 * 4 / 16)
+    assert found.points is not None
+    np.testing.assert_allclose(found.points, VECTORS, atol=1e-5)
+    padded = np.full((2, 4, 2), np.nan)
+    padded[0, :3], padded[1] = VECTORS[:3], VECTORS[3:]
+    of_rows = loaded(tmp_path, states=padded, lengths=np.array([3, 4]))
+    for a, b in zip(of_rows[:4], found[:4], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_positions_number_the_ids(tmp_path):
+    found = loaded(tmp_path, states=IDS, positions=np.eye(6)[:, :2])
+    assert found.num_ids == 6
+    np.testing.assert_array_equal(found.points, np.eye(6)[IDS, :2])
+    assert loaded(tmp_path, states=IDS).points is None
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"obs": IDS}, "has no array 'states'; expected an .npz file with states"),
+        ({"states": IDS.astype(float)}, r"have shape \(7,\) of float64; expected an .npz"),
+        ({"states": np.zeros((2, 2, 2, 2))}, r"have shape \(2, 2, 2, 2\)"),
+        ({"states": IDS[:0]}, "states in .* are empty"),
+        ({"states": IDS - 1}, "are int64 from -1 to 3; expected ids from 0 to at most 4,999: num"),
+        ({"states": IDS * 10_000}, "from 0 to 40000; expected ids"),
+        ({"states": IDS[:1]}, "holds no transition"),
+        ({"states": 0 * IDS}, "holds one state only"),
+        ({"states": IDS, "successors": IDS[1:]}, r"shape \(6,\); expected \(7,\), as states"),
+        ({"states": IDS, "successors": IDS + 0.5}, "successors in .* are float64 from 0.5"),
+        ({"states": IDS, "ends": IDS}, "expected .*, 1 at the last of an episode and else 0"),
+        ({"states": IDS, "ends": IDS[:2] * 0}, r"ends in .* have shape \(2,\); expected \(7,\)"),
+        ({"states": IDS, "ends": 0 * IDS, "lengths": [7]}, "has both ends and lengths"),
+        ({"states": IDS, "lengths": [3, 3]}, "integers from 1 on that add up to 7 states"),
+        ({"states": IDS, "lengths": [3, 0, 4]}, "integers from 1 on"),
+        ({"states": IDS, "lengths": [3.5, 3.5]}, "integers from 1 on"),
+        ({"states": IDS[None], "lengths": [8]}, "must be 1 integers from 1 to 7, one of each row"),
+        ({"states": IDS, "positions": np.eye(3)[:, :2]}, "are of 3 ids; expected 5 to 5,000"),
+        ({"states": IDS, "positions": np.eye(5)}, r"have shape \(5, 5\); expected \[S, 2\]"),
+        ({"states": IDS, "positions": np.full((5, 2), np.nan)}, "of finite numbers"),
+        ({"states": VECTORS * np.nan}, "have 14 values that are NaN or infinite; cut them out"),
+        ({"states": VECTORS * 1e20}, "have values beyond 1e.15: rescale them"),
+        ({"states": 0 * VECTORS}, "never change; there is nothing to learn"),
+        ({"states": VECTORS[:, :0]}, "are empty"),
+        ({"states": np.array(["a", "b"])}, "cannot be read .*expected real numbers"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(tmp_path, arrays, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        loaded(tmp_path, **{name: np.asarray(x) for name, x in arrays.items()})
+    assert "\n" not in str(refused.value)
+
+
+def test_other_files_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"there is no file .*; expected an .npz file"):
+        recordings.load(str(tmp_path / "missing.npz"))
+    (tmp_path / "text.npz").write_text("no arrays")
+    with pytest.raises(ValueError, match=r"cannot be read \(.*; expected an .npz file"):
+        recordings.load(str(tmp_path / "text.npz"))

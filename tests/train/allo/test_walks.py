@@ -1,0 +1,264 @@
+"""Walks other than the uniform one: policies, wind of each walk, random doors, open space."""
+
+import dataclasses
+from collections import deque
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from envs.grid import layouts, mazes, tables, windy
+from jaxrl.agents import allo as learner
+from jaxrl.spectral import laplacian
+from train.allo import policies, winds
+from train.allo.config import Config, learning_config
+from train.allo.problem import make_problem as problem_of
+from train.allo.program import PROGRAM, make_training
+from train.allo.training import make_problem
+from train.host import command
+
+LAYOUT = layouts.parse("..#.\n.#..\n....")
+allo_command = partial(command.main, PROGRAM)
+
+
+def configured(flags: str) -> Config:
+    return command.parse(PROGRAM, flags.split())[0]
+
+
+def trained(flags: str, updates: int) -> tuple[Config, float, dict]:
+    """The similarity that training ends with, and what was measured last."""
+    config = configured(flags)
+    training = make_training(config)
+    state, update = jax.jit(training.init)(jax.random.key(0)), jax.jit(training.update)
+    for _ in range(updates):
+        state, metrics = update(state)
+    return config, float(metrics.agent["similarity"]), {"state": state, **metrics.agent}
+
+
+# Policies.
+
+
+def moves_to(goal) -> np.ndarray:
+    """Least moves from each cell to the goal, by plain breadth-first search."""
+    away, waiting = {goal: 0}, deque([goal])
+    while waiting:
+        row, col = waiting.popleft()
+        for cell in ((row - 1, col), (row, col + 1), (row + 1, col), (row, col - 1)):
+            inside = 0 <= cell[0] < 3 and 0 <= cell[1] < 4
+            if inside and LAYOUT.free[cell] and cell not in away:
+                away[cell] = away[(row, col)] + 1
+                waiting.append(cell)
+    return np.array([away[tuple(cell)] for cell in LAYOUT.cells.tolist()])
+
+
+def test_the_greedy_policy_walks_to_its_goal():
+    found = policies.table("greedy", 0.2, "0,0", LAYOUT)
+    assert found is not None
+    away = moves_to((0, 0))
+    successor = tables.dynamics(LAYOUT).successor[:, :, 0]
+    for state, row in enumerate(found):
+        reached = away[successor[state]]
+        best = reached == reached.min()
+        np.testing.assert_allclose(row, 0.05 + 0.8 * best / best.sum())
+    assert policies.goal_cell(layouts.parse("G.."), "") == (0, 0)
+    assert policies.goal_cell(LAYOUT, "") == (2, 3)
+
+
+def test_policies_of_numbers_and_of_a_file(tmp_path):
+    assert policies.table("uniform", 0.5, "", LAYOUT) is None
+    found = policies.table("2,1,1,0", 0.5, "", LAYOUT)
+    assert found is not None
+    np.testing.assert_allclose(found, np.tile([0.5, 0.25, 0.25, 0], (10, 1)))
+    drawn = np.random.default_rng(0).dirichlet(np.ones(4), 10)
+    np.save(tmp_path / "policy.npy", drawn)
+    of_file = policies.table(str(tmp_path / "policy.npy"), 0.5, "", LAYOUT)
+    assert of_file is not None
+    np.testing.assert_allclose(of_file, drawn)
+    walk = jax.jit(jax.vmap(policies.walker(drawn), in_axes=(None, 0)))
+    action, ratio = walk(jnp.asarray(3), jax.random.split(jax.random.key(0), 20_000))
+    share = np.bincount(action, minlength=4) / 20_000
+    np.testing.assert_allclose(share, drawn[3], atol=0.02)
+    np.testing.assert_allclose(ratio, np.log(0.25) - np.log(drawn[3])[action], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--env.policy=1,2,3", "env.policy is '1,2,3'; expected uniform, greedy, four numbers"),
+        ("--env.policy=1,-1,1,1", "expected uniform, greedy, four numbers"),
+        ("--env.policy=north", "env.policy is 'north'; expected uniform"),
+        ("--env.policy=none.npy", "there is no file none.npy; expected uniform"),
+        ("--env.policy=small.npy", "small.npy has shape (2, 4); expected (13, 4)"),
+        ("--env.policy=wrong.npy", "row 1 of wrong.npy is no distribution"),
+        ("--env.policy=greedy --env.goal=0,0", "--env.goal is '0,0'; expected ROW,COL of a free"),
+        ("--env.goal=4,1", "--env.goal has no effect, as it needs env.policy greedy"),
+        ("--agent.importance", "--agent.importance needs an --env.policy other than uniform"),
+        (
+            "--agent.importance --env.policy=1,1,1,0",
+            "but action 3 has probability 0 in state 0: give it some",
+        ),
+        ("--env.wind=0.6 --env.wind-spread=0.5", "expected winds between -1 and 1"),
+        ("--env.maze=corridors-600 --env.wind-spread=0.5", "600 states; expected at most 500"),
+        ("--env.doors=1", "has room for 0 random doors that leave a way back; expected 1"),
+        ("--env.door-back=0.5", "--env.door-back has no effect, as it needs env.doors"),
+        ("--env.maze-seed=1", "--env.maze-seed has no effect, as it needs env.doors or"),
+        ("--env.step=0.5", "--env.step above 0 makes states positions"),
+        ("continuous --env.wind=0.5", "--env.wind has no effect, as env.step makes the walk"),
+        ("continuous --network.observation=pixels", "network.observation fourier or coordinates"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(flags, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("small.npy", np.full((2, 4), 0.25))
+    np.save("wrong.npy", np.full((13, 4), 0.25) + (np.arange(13) == 1)[:, None])
+    maze = "" if "--env.maze=" in flags else "--env.maze=GridMaze-9"
+    assert allo_command(arguments=f"{flags} {maze} --run.directory=run".split()) == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+
+
+SMALL = (
+    "--env.maze=GridMaze-9 --env.transitions=50000 --env.walk-steps=20 --network.hidden 32 32 "
+    "--agent.num-features=4 --agent.spare-features=2 --agent.optimizer=adam "
+    "--agent.steps-per-update=250"
+)
+BIASED = "--env.policy=0.4,0.2,0.2,0.2"
+
+
+def matrices() -> tuple[np.ndarray, np.ndarray]:
+    """P of the uniform walk and of the biased one."""
+    table = tables.dynamics(mazes.named("GridMaze-9"))
+    biased = np.tile([0.4, 0.2, 0.2, 0.2], (13, 1))
+    return tables.transition_matrix(table), tables.transition_matrix(table, biased)
+
+
+def test_the_truth_of_a_policy_and_of_importance_weights():
+    start = np.full(13, 1 / 13)
+    for flags, P in zip((f"{BIASED} --agent.importance", BIASED), matrices(), strict=True):
+        config = configured(f"{SMALL} {flags}")
+        expected = laplacian.eigensystem(laplacian.sampled_pairs(P, start, 20, 0.9))
+        np.testing.assert_allclose(
+            make_problem(config).truth.values, expected.values[:4], atol=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    "flags", ["", "--agent.importance"], ids=["of the behaviour", "of the uniform walk"]
+)
+def test_a_biased_walk_teaches_its_own_eigenvectors_or_those_of_the_uniform_one(flags):
+    config, similarity, found = trained(f"{SMALL} {BIASED} {flags}", 4)
+    assert similarity > 0.99
+    M = np.asarray(learner.pair_law(learning_config(config), found["state"].agent), float)
+    uniform, biased = (laplacian.sampled_pairs(P, np.full(13, 1 / 13), 20, 0.9) for P in matrices())
+    nearer, farther = (uniform, biased) if flags else (biased, uniform)
+    assert np.abs(M - nearer).max() < 0.25 * np.abs(M - farther).max()
+    assert learner.visits(learning_config(config), found["state"].agent).sum() == 50_000
+
+
+@pytest.mark.slow
+def test_importance_weights_of_minibatches():
+    flags = "--agent.expectation=sampled --agent.schedule=budget --agent.turn-pairs=8192"
+    _, similarity, found = trained(f"{SMALL} {BIASED} --agent.importance {flags}", 6)
+    assert similarity > 0.97
+    assert 0.3 < float(found["effective_share"]) < 0.9
+
+
+# Wind of each walk.
+
+
+def test_the_law_of_winds_is_the_mean_over_very_many_of_them():
+    gusts, start = tables.gusts(LAYOUT), np.full(10, 0.1)
+    law = lambda w: laplacian.sampled_pairs(windy.transition_matrix(gusts, w), start, 7, 0.8)
+    grid = np.linspace(-0.2, 0.7, 1_801)
+    weights = np.ones(1_801)
+    weights[[0, -1]] = 0.5  # the trapezoidal rule, whose error is of order 1e-7
+    expected = sum(w * law(x) for w, x in zip(weights / weights.sum(), grid, strict=True))
+    found = winds.sampled_pairs(gusts, (-0.2, 0.7), 7, 0.8)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert found.sum() == pytest.approx(1, abs=1e-12)
+    chain = sum(
+        w * windy.transition_matrix(gusts, x)
+        for w, x in zip(weights / weights.sum(), grid, strict=True)
+    )
+    markov = laplacian.sampled_pairs(np.asarray(chain), start, 7, 0.8)
+    assert np.abs(found - markov).max() > 1e-3  # it is not the law of the mean chain
+
+
+def test_nodes_are_enough_for_long_walks():
+    gusts = tables.gusts(LAYOUT)
+    first = winds.sampled_pairs(gusts, (-0.9, 0.9), 300, 0.9)
+    few, winds.NODES = winds.NODES, 160
+    try:
+        np.testing.assert_allclose(
+            first, winds.sampled_pairs(gusts, (-0.9, 0.9), 300, 0.9), atol=1e-9
+        )
+    finally:
+        winds.NODES = few
+
+
+def test_walks_with_a_wind_each_are_learned_from_their_own_pairs():
+    config, similarity, found = trained(f"{SMALL} --env.wind-spread=0.8", 4)
+    assert learning_config(config).estimate == "pairs"
+    assert similarity > 0.98
+    M = np.asarray(learner.pair_law(learning_config(config), found["state"].agent), float)
+    gusts = tables.gusts(mazes.named("GridMaze-9"))
+    expected = winds.sampled_pairs(gusts, (-0.8, 0.8), 20, 0.9)
+    alike = 20  # the pairs of a walk, at worst
+    assert np.abs(M - expected).max() < 6 * np.sqrt(expected.max() * alike / 50_000)
+    assert learner.visits(learning_config(config), found["state"].agent).sum() == 50_000
+
+
+# Random doors and openings.
+
+
+def test_random_doors_and_openings_are_part_of_the_maze():
+    flags = "--env.maze=GridRoom-4 --env.openings=3 --env.doors=8 --env.maze-seed=4"
+    made = make_problem(configured(f"{flags} --env.transitions=1000"))
+    assert (made.layout.num_states, len(made.layout.doors), made.published) == (107, 8, None)
+    P = tables.transition_matrix(tables.dynamics(made.layout))
+    expected = laplacian.eigensystem(laplacian.sampled_pairs(P, np.full(107, 1 / 107), 50, 0.9))
+    np.testing.assert_allclose(made.truth.values, expected.values[:11], atol=1e-6)
+
+
+# Open space.
+
+
+def test_the_truth_of_open_space_converges_with_its_cells():
+    """Eigenvalues at finer cells approach each other, about as the square of a cell's length."""
+    config = configured("continuous --env.maze=GridRoomSmallAsym-1 --agent.num-features=5")
+    found = []
+    for parts in (3, 6, 12):
+        env = dataclasses.replace(config.env, truth_cells=parts)
+        made = problem_of(env, "coordinates", learning_config(config))
+        assert made.layout.num_states == 30 * parts**2
+        assert np.abs(made.inputs).max() < 1
+        found.append(np.asarray(made.truth.values)[1:])
+    near, far = np.abs(found[1] - found[2]), np.abs(found[0] - found[2])
+    assert (near < 0.03 * found[2]).all()
+    assert (near < 0.3 * far).all()
+
+
+@pytest.mark.slow
+def test_eigenfunctions_of_open_space_are_learned():
+    _, similarity, _ = trained(
+        "continuous --env.maze=GridMaze-7 --env.truth-cells=2 --env.transitions=100000 "
+        "--network.hidden 64 64 --network.frequencies=6 --agent.num-features=4 "
+        "--agent.spare-features=3 --agent.batch-size=512 --agent.turn-pairs=8192 "
+        "--run.total-steps=1500",
+        30,
+    )
+    assert similarity > 0.97
+
+
+# Rendered pictures.
+
+
+@pytest.mark.slow
+def test_eigenvectors_are_learned_from_rendered_pictures():
+    _, similarity, _ = trained(
+        f"{SMALL} --network.observation=rendered --env.transitions=100000", 3
+    )
+    assert similarity > 0.97
