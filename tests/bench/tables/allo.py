@@ -5,6 +5,7 @@ import statistics
 
 import numpy as np
 
+from tests.bench import allo_barrier
 from tests.bench.allo_accuracy import OWN, STANDARD
 from tests.bench.tables.markdown import around, latest, records, table
 
@@ -48,6 +49,25 @@ def accuracy() -> str:
         "| near ties as one | seeds with all λ right | steps at most | paper"
     )
     return table(head, rows, used)
+
+
+def barrier() -> str:
+    """A row for each case and first weight of the barrier, a column for each growth."""
+    found, rows = latest(records("allo_barrier"), "case"), []
+    for case in (case.name for case in allo_barrier.CASES if case.name in found):
+        cells = {(row["start"], row["step"]): row["similarity"] for row in found[case]["rows"]}
+        for start in allo_barrier.STARTS:
+            told = (of_seeds(cells[start, step]) for step in allo_barrier.STEPS)
+            rows.append((f"`{case.split()[0]}` {case.split()[1]}", f"{start:g}", *told))
+    growths = " | ".join(f"growth {step:g}" for step in allo_barrier.STEPS)
+    return table(f"preset, maze | b at the start | {growths}", rows, found.values())
+
+
+def of_seeds(scores: list[float | None]) -> str:
+    """Mean of the seeds and the least of them; how many of them diverged."""
+    known = [score for score in scores if score is not None]
+    lost = f", {len(scores) - len(known)} diverged" * (len(known) < len(scores))
+    return f"{np.mean(known):.3f} (least {min(known):.3f}){lost}" if known else "all diverged"
 
 
 def sampled() -> str:

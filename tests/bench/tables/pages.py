@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 TABLES: dict[str, Callable[[], str]] = {
     "allo_accuracy": allo.accuracy,
+    "allo_barrier": allo.barrier,
     "allo_directed": allo.directed,
     "allo_sampled": allo.sampled,
     "allo_speed": allo.speed,

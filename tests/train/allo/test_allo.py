@@ -310,7 +310,7 @@ FILES = {
         ("--permute-every=75", "--permute-every is 75; expected a multiple of --agent"),
         (
             "fast",
-            "there is no preset fast: choose one of allo, directed, sampled, continuous, paper, ggdo",
+            "there is no preset fast: choose one of allo, directed, sampled, continuous, paper",
         ),
         ("--resume=/nowhere", "/nowhere is not a run directory"),
     ],
