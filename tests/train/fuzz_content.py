@@ -80,6 +80,20 @@ def npy_files(draw: st.DrawFn) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)
 
 
+@st.composite
+def trajectory_files(draw: st.DrawFn) -> bytes:
+    """Any arrays of the right names, or right ones but for one array."""
+    names = ("states", "successors", "ends", "lengths", "positions")
+    content = draw(st.dictionaries(st.sampled_from(names), arrays(), max_size=4))
+    if draw(st.booleans()):
+        with np.load(io.BytesIO(trajectories())) as right:
+            content = dict(right)
+        content[draw(st.sampled_from(names))] = draw(arrays())
+    file = io.BytesIO()
+    np.savez(file, **content)
+    return file.getvalue()
+
+
 def npz() -> bytes:
     file, rng = io.BytesIO(), np.random.default_rng(0)
     np.savez(file, y=rng.normal(size=(60, 3)), u=rng.normal(size=(60, 2)))
@@ -97,6 +111,13 @@ def spikes() -> bytes:
         duration=np.array([60.0, 60.0]),
         u=rng.normal(size=(2, 60, 1)),
     )
+    return file.getvalue()
+
+
+def trajectories() -> bytes:
+    """Two walks over seven ids."""
+    file = io.BytesIO()
+    np.savez(file, states=np.arange(60) % 7, lengths=[20, 40])
     return file.getvalue()
 
 

@@ -59,7 +59,7 @@ def load(path: str) -> Recording:
     """Reads and checks a file. Raises ValueError, in one line, which says what is wrong with it."""
     arrays = read(path)
     states = arrays["states"]
-    is_ids = states.dtype.kind in "iu" and states.ndim <= 2
+    is_ids = states.dtype.kind in "iu" and states.ndim in (1, 2)
     if not is_ids and states.ndim not in (2, 3):
         raise ValueError(f"states in {path} have shape {states.shape} of {states.dtype}; {WANTED}")
     rows = states.reshape(-1) if is_ids else states.reshape(-1, states.shape[-1])
@@ -72,8 +72,8 @@ def load(path: str) -> Recording:
     places, ends = known["states"], ends[counts]
     if "successors" in known:
         first, second = places, known["successors"]
-        breaks = (second[:-1] != first[1:]).reshape(len(first) - 1, -1)
-        ends[:-1] |= np.any(breaks, axis=1)
+        breaks = second[:-1] != first[1:]
+        ends[:-1] |= np.any(breaks, axis=tuple(range(1, breaks.ndim)))
     else:
         begins = np.flatnonzero(~ends)
         first, second, ends = places[begins], places[begins + 1], ends[begins + 1]

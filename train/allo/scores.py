@@ -125,7 +125,7 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
             f"\nStates that no recorded transition leaves: {counts}. Record more transitions."
         )
     if "eigenvalues" in seeds[0] and "ceiling" not in seeds[0]:
-        caption += f"\nNo ceiling: it is computed for mazes of up to {CEILING:,} states."
+        caption += f"\nNo ceiling: it is computed for up to {CEILING:,} numbered states."
     table = Table(title="learned against true eigenvectors", caption=caption)
     columns = {
         "similarity": "score",

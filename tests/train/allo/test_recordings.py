@@ -38,6 +38,7 @@ PARTS = [(0, 1, 2), (1, 2, 1), (3, 4, 3), (4, 0, 2), (0, 2, 1)]  # 0 1 2 | 3 4 0
             {"states": [0, 1, 3], "successors": [1, 3, 4], "ends": [0, 1, 0]},
             [(0, 1, 2), (1, 3, 1), (3, 4, 1)],
         ),
+        ({"states": [3], "successors": [4]}, [(3, 4, 1)]),
         ({"states": [[0, 1], [1, 3]], "successors": [[1, 1], [3, 4]]}, None),
     ],
 )
@@ -79,6 +80,7 @@ def test_positions_number_the_ids(tmp_path):
         ({"obs": IDS}, "has no array 'states'; expected an .npz file with states"),
         ({"states": IDS.astype(float)}, r"have shape \(7,\) of float64; expected an .npz"),
         ({"states": np.zeros((2, 2, 2, 2))}, r"have shape \(2, 2, 2, 2\)"),
+        ({"states": np.array(3)}, r"have shape \(\) of int64"),
         ({"states": IDS[:0]}, "states in .* are empty"),
         ({"states": IDS - 1}, "are int64 from -1 to 3; expected ids from 0 to at most 4,999: num"),
         ({"states": IDS * 10_000}, "from 0 to 40000; expected ids"),

@@ -203,5 +203,5 @@ def test_without_ceiling_above_its_limit():
     assert "ceiling" not in found
     assert found["eigenvalues_within"] >= 0
     rows = [{"seed": seed, **found} for seed in (3, 4)]
-    assert "No ceiling: it is computed for mazes of up to 3,000 states" in caption_of(rows)
+    assert "No ceiling: it is computed for up to 3,000 numbered states" in caption_of(rows)
     assert scores.scores_table(rows, D).row_count == 3
