@@ -54,13 +54,13 @@ def accuracy() -> str:
 def barrier() -> str:
     """A row for each case and first weight of the barrier, a column for each growth."""
     found, rows = latest(records("allo_barrier"), "case"), []
-    for case in (case.name for case in allo_barrier.CASES if case.name in found):
-        cells = {(row["start"], row["step"]): row["similarity"] for row in found[case]["rows"]}
+    for case in (case for case in allo_barrier.CASES if case.name in found):
+        cells = {(row["start"], row["step"]): row["similarity"] for row in found[case.name]["rows"]}
         for start in allo_barrier.STARTS:
             told = (of_seeds(cells[start, step]) for step in allo_barrier.STEPS)
-            rows.append((f"`{case.split()[0]}` {case.split()[1]}", f"{start:g}", *told))
+            rows.append((f"`{case.preset}` {case.maze}", f"{case.steps:,}", f"{start:g}", *told))
     growths = " | ".join(f"growth {step:g}" for step in allo_barrier.STEPS)
-    return table(f"preset, maze | b at the start | {growths}", rows, found.values())
+    return table(f"preset, maze | steps | b at the start | {growths}", rows, found.values())
 
 
 def of_seeds(scores: list[float | None]) -> str:
