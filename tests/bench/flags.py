@@ -32,11 +32,10 @@ DATA_ONLY = ("batch_size", "validation_share", "transitions")
 NAMES = {
     "env.maze": ["GridRoom-1"],
     "env.policy": ["0.4,0.2,0.2,0.2"],
-    "env.goal": ["1,1"],
     "env.id": ["Asterix-MinAtar", "MountainCarContinuous-v0", "Acrobot-v1"],
     "env.options": [("rows=6",)],
     "env.numbers": [("max_steps_in_episode=9",)],
-    "env.goal": ["up"],
+    "env.goal": ["up", "1,1"],
     "env.fields": [("van_der_pol",)],
     "policies": [("hold20",)],
     "agent.component_weights": [(0.5,)],

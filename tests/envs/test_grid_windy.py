@@ -1,5 +1,6 @@
 """Wind of each episode: its tables in exact fractions, its draws, and walks in it."""
 
+import dataclasses
 from fractions import Fraction
 
 import jax
@@ -23,7 +24,7 @@ def test_the_chain_in_a_wind_is_that_of_the_slow_walker(wind):
 
 def test_winds_are_uniform_and_stay_for_an_episode():
     env = WindyGrid(LAYOUT, "index", -0.2, 0.6)
-    params = env.default_params.replace(max_steps_in_episode=5)
+    params = dataclasses.replace(env.default_params, max_steps_in_episode=5)
     keys = jax.random.split(jax.random.key(0), (6, 4_000))
     _, state = jax.vmap(env.reset, in_axes=(0, None))(keys[5], params)
     winds = np.sort(state.wind)

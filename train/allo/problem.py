@@ -123,6 +123,8 @@ def make_problem(maze: Maze, observation: str, agent: allo.Config, num_seeds: in
             chain = tables.sparse_transitions(numbers, learned)
             truth, published = make_truth(chain, maze.walk_steps, agent)
     inputs = OBSERVATIONS[name](layout)
+    if name == "rendered":  # what all pictures share would drown what tells them apart
+        inputs = inputs - inputs.mean(axis=0)
     return Problem(layout, env, params, inputs, chain, truth, published, policy)
 
 

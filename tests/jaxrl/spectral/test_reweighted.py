@@ -114,9 +114,8 @@ def test_moments_with_weights_are_those_of_repeated_samples():
     rng = np.random.default_rng(0)
     u = jnp.asarray(rng.normal(size=(4, 5, 2)), jnp.float32)  # pairs, and two batches of states
     times = rng.integers(0, 4, (3, 5))
-    found = objectives.weighted_moments(
-        (u[0], u[1]), (u[2], u[3]), tuple(jnp.asarray(x, jnp.float32) * 7 for x in times), True
-    )
+    of_pairs, of_a, of_b = (jnp.asarray(x, jnp.float32) * 7 for x in times)
+    found = objectives.weighted_moments((u[0], u[1]), (u[2], u[3]), (of_pairs, of_a, of_b), True)
     copies = [jnp.asarray(np.repeat(u[i], times[j], axis=0)) for i, j in enumerate((0, 0, 1, 2))]
     spread = jnp.mean((copies[0] - copies[1]) ** 2, axis=0)
     np.testing.assert_allclose(found.spread, spread, rtol=1e-5)
