@@ -109,6 +109,8 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
             xscale="log", ylim=(0, 1.03), xlabel="barrier at the start, b", ylabel="similarity"
         )
         axes.set_title(record["case"], loc="left", size=10)
+    for axes in panels[len(records) :]:
+        axes.remove()
     legend_below(figure, panels[0].get_legend_handles_labels()[0])
     save(figure, path)
 
