@@ -104,7 +104,8 @@ def table(problem: Any, content: dict[str, Any]) -> Table:
         title="learned eigenvectors of recorded data",
         caption=(
             f"score: similarity with the eigenvectors of {places}; explained: Σ (1 - λ) in the "
-            "span of the features, as a share of theirs; orthogonality: largest error of E[u u]; "
+            "span of the features, as a share of theirs; orthogonality: largest error of their "
+            "Gram matrix; "
             "residual: largest of the slower half"
         ),
     )
