@@ -194,6 +194,14 @@ def test_batches_hold_n_step_targets(n):
     assert len(seen) > 0.9 * len(starts)
 
 
+def test_without_a_limit_nothing_is_clipped():
+    optimizer = dqn.make_optimizer(dqn.Config(max_grad_norm=None))
+    grads = {"a": jnp.array([3e8, 0.0])}
+    _, state = optimizer.update(grads, optimizer.init(grads), grads)
+    momentum = optax.tree.get(state, "mu")
+    chex.assert_trees_all_close(momentum, {"a": jnp.array([3e7, 0.0])}, rtol=1e-6)
+
+
 def test_clipping_is_by_global_norm():
     """Adam's first moment after one step is a tenth of the clipped gradient."""
     optimizer = dqn.make_optimizer(dqn.Config(max_grad_norm=1.0))

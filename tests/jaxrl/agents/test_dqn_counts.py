@@ -63,11 +63,11 @@ def test_a_soft_target_is_a_running_mean_of_the_parameters():
 
 def test_learning_rate_falls_linearly_in_gradient_updates():
     """As Adam under optax's schedule of four updates; the fifth changes nothing."""
-    config = dqn.Config(learning_rate=0.1, anneal_updates=4.0)
+    config = dqn.Config(learning_rate=0.1, anneal_updates=4.0, max_grad_norm=10.0)
     network, key = Mlp(), jax.random.key(0)
     learner = init_state(dqn.make(network, config)).learner
     reference = optax.chain(
-        optax.clip_by_global_norm(config.max_grad_norm),
+        optax.clip_by_global_norm(10.0),
         optax.adam(optax.linear_schedule(0.1, 0.0, 4)),
     )
     params, state = learner.params, reference.init(learner.params)
