@@ -44,7 +44,7 @@ class NodeFeatures(NamedTuple):
 
 
 class EdgeFeatures(NamedTuple):
-    """Float32 `[C]` each, of the edge that ends in a slot; 0 where none does."""
+    """Float32 `[K]` each, of K edges."""
 
     length: jax.Array  # px
     direction_x: jax.Array  # of the unit vector from parent to child; 0, 0 if they coincide
@@ -107,12 +107,12 @@ def node_features(
     return NodeFeatures(*(jnp.where(is_alive, f.astype(jnp.float32), 0.0) for f in node))
 
 
-def edge_features(colony: Colony) -> EdgeFeatures:
-    """Of the edge from its parent, for every cell that has one."""
-    has_parent = colony.parent >= 0
-    parent = jnp.maximum(colony.parent, 0)
-    along_x = jnp.where(has_parent, colony.x - colony.x[parent], 0.0)
-    along_y = jnp.where(has_parent, colony.y - colony.y[parent], 0.0)
+def edge_features(colony: Colony, child: jax.Array) -> EdgeFeatures:
+    """Of the edges that end in the slots `child`, int32 `[K]`; 0 for one without a parent."""
+    parent = colony.parent[child]
+    has_parent, parent = parent >= 0, jnp.maximum(parent, 0)
+    along_x = jnp.where(has_parent, colony.x[child] - colony.x[parent], 0.0)
+    along_y = jnp.where(has_parent, colony.y[child] - colony.y[parent], 0.0)
     length = _length(along_x, along_y)
     inverse = jnp.where(length > 0, 1 / jnp.where(length > 0, length, 1.0), 0.0)
     return EdgeFeatures(length, along_x * inverse, along_y * inverse)

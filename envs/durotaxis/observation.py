@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import jraph
 
-from envs.durotaxis import hull, rules, substrate
+from envs.durotaxis import hull, rules, selection, substrate
 from envs.durotaxis.features import (
     SAME_PLACE,
     EdgeFeatures,
@@ -148,20 +148,22 @@ def describe(
     log_intensity = substrate.log_intensity(law, field, colony.x, colony.y, width, height)
     node = node_features(colony, features, time, log_intensity, pairwise)
     graph = graph_features(colony, features, log_intensity)
-    rows = jnp.stack(_scaled_nodes(node, width, height))  # [11, C]: a column at a time is slower
     whole = jnp.stack(_scaled_graph(graph, width, height))
 
-    has_parent = colony.parent >= 0
+    has_parent, slot = colony.parent >= 0, jnp.arange(capacity, dtype=jnp.int32)
     num_edges = graph.num_edges.astype(jnp.int32)
-    slot = jnp.arange(capacity, dtype=jnp.int32)
-    edge = edge_features(colony)
-    edge = edge._replace(length=edge.length / 10)
-    parent, child, edge = rules.compact((colony.parent, slot, edge), has_parent)
     is_real = slot < num_edges
+    # Barriers, or every column would find the edges and compute the features by itself.
+    child = jax.lax.optimization_barrier(selection.nth(has_parent, slot))
+    edge = edge_features(colony, child)
+    edge = [jnp.where(is_real, column, 0.0) for column in (edge.length / 10, *edge[1:])]
+    rows, columns = jax.lax.optimization_barrier(
+        (jnp.stack(_scaled_nodes(node, width, height)), edge)
+    )
     return jraph.GraphsTuple(
         nodes=jnp.pad(rows, ((0, 0), (0, 1))).T,
-        edges=jnp.stack(edge).T,
-        senders=jnp.where(is_real, parent, capacity),
+        edges=jnp.stack(columns).T,
+        senders=jnp.where(is_real, colony.parent[child], capacity),
         receivers=jnp.where(is_real, child, capacity),
         n_node=jnp.stack([num_nodes, capacity + 1 - num_nodes]),
         n_edge=jnp.stack([num_edges, capacity - num_edges]),
