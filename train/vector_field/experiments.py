@@ -22,8 +22,10 @@ from jaxrl import loop
 from jaxrl.dynamics import stimulation
 from jaxrl.loop import TrainState
 from jaxrl.types import PyTree, Transition
+from train.vector_field import stopping
 from train.vector_field.learners import Learner
 from train.vector_field.reach import reachable, scored_points, visits
+from train.vector_field.stopping import StopRule, Watch
 
 TRAIL = 1_000
 """Number of newest latent states that are kept for pictures."""
@@ -48,15 +50,6 @@ class Sample(NamedTuple):
     belief: jax.Array  # [learned dimensions] where the learner took the state to be
 
 
-class Watch(NamedTuple):
-    """Whether an experiment still gains information."""
-
-    below: jax.Array  # int32, samples in a row that gained less than is asked for
-    samples: jax.Array  # int32, so far
-    stopped_at: jax.Array  # int32, samples after which it stopped; 0 while it goes on
-    measures: dict[str, jax.Array]  # of the learner, the newest
-
-
 class Experiment(NamedTuple):
     """One online experiment in progress."""
 
@@ -65,13 +58,6 @@ class Experiment(NamedTuple):
     visited: jax.Array  # bool, of the places
     recent: Sample | tuple[()] = ()  # [R, ...] newest samples, the newest last
     watch: Watch | tuple[()] = ()  # only where experiments may stop
-
-
-class StopRule(NamedTuple):
-    """An experiment stops when it has gained less than `gain` nats a sample for `over` samples."""
-
-    gain: float | jax.Array
-    over: int | jax.Array
 
 
 def groups(policies: dict[str, stimulation.Config]) -> list[Group]:
@@ -235,11 +221,9 @@ def begin(
     recent = jax.tree.map(lambda x: jnp.zeros((setting.keep, *x.shape)), sample)
     watch = ()
     if setting.stop is not None:
-        none = jnp.zeros((), jnp.int32)
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), measures)
         if setting.goal:
-            nothing["goal_distance"] = jnp.zeros(())
-        watch = Watch(none, none, none, nothing)
+            measures["goal_distance"] = jax.eval_shape(lambda: jnp.zeros(()))
+        watch = stopping.begun(measures)
     return state.agent, Experiment(state._replace(agent=()), trail, visited, recent, watch)
 
 
@@ -283,7 +267,10 @@ def advance(
     after = Experiment(state._replace(agent=()), trail, visited, recent, experiment.watch)
     learned = state.agent
     if setting.stop is not None:
-        learned, after, newest = watched(setting, agent, learned, experiment, after, newest)
+        agents = agent, learned
+        learned, after, newest = unless_stopped(
+            setting, setting.stop, agents, experiment, after, newest
+        )
     return learned, after, scores(setting, learned, after.visited, within) | newest
 
 
@@ -293,10 +280,10 @@ def mean_distance(goal: tuple[float, ...], path: jax.Array) -> jax.Array:
     return jnp.mean(stimulation.distances(towards, path))
 
 
-def watched(
+def unless_stopped(
     setting: Setting,
-    agent: PyTree,
-    learned: PyTree,
+    rule: StopRule,
+    agents: tuple[PyTree, PyTree],
     before: Experiment,
     after: Experiment,
     measures: dict[str, jax.Array],
@@ -304,33 +291,22 @@ def watched(
     """Agent, experiment and measures after some samples, or, but for the key, as they were if it
     had stopped.
 
-    The expected gain of information is that of the samples just taken: for a linear model it
-    depends on where they were taken and not on what was seen. Of an experiment that has stopped
-    nothing is recorded but zeros.
+    `agents` are that before and that after. Of an experiment that has stopped nothing is recorded
+    but zeros.
     """
-    rule, watch = setting.stop, before.watch
-    assert rule is not None
-    assert isinstance(watch, Watch)
-    goes_on = watch.stopped_at == 0
+    assert isinstance(before.watch, Watch)
+    agent, learned = agents
+    goes_on, newest = before.watch.goes_on, setting.samples
     gain = setting.learner.information(learned) - setting.learner.information(agent)
-    poor = gain < rule.gain * setting.samples
-    below = jnp.where(poor, watch.below + setting.samples, 0)
-    samples = watch.samples + setting.samples
-    stops = below >= rule.over
-    now = Watch(below, samples, jnp.where(stops, samples, 0), watch.measures)
-    kept = lambda new, old: jax.tree.map(lambda x, y: jnp.where(goes_on, x, y), new, old)
-    watch = kept(now, watch)
-    recent = jax.tree.map(
-        lambda x: x.at[-setting.samples :].multiply(goes_on.astype(x.dtype)), after.recent
-    )
-    own = {name: measures[name] for name in watch.measures}
-    watch = watch._replace(measures=kept(own, watch.measures))
+    watch = stopping.watched(rule, before.watch, gain, newest, measures)
+    recent = jax.tree.map(lambda x: x.at[-newest:].multiply(goes_on.astype(x.dtype)), after.recent)
     key = after.train.key  # which goes on: a key is used once, whatever comes of it
     bare = lambda x: x._replace(recent=(), watch=(), train=x.train._replace(key=()))
-    learned, stayed = kept((learned, bare(after)), (agent, bare(before)))
-    stayed = stayed._replace(train=stayed.train._replace(key=key))
+    learned, stayed = stopping.kept(goes_on, (learned, bare(after)), (agent, bare(before)))
+    train = stayed.train._replace(key=key)
     stopped = {"stopped_at": watch.stopped_at.astype(jnp.float32)}
-    return learned, stayed._replace(recent=recent, watch=watch), measures | watch.measures | stopped
+    stayed = stayed._replace(recent=recent, watch=watch, train=train)
+    return learned, stayed, measures | watch.measures | stopped
 
 
 def scores(

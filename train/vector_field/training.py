@@ -16,6 +16,7 @@ from train.vector_field import experiments, recorded, scores
 from train.vector_field.config import Config, check, make_env, make_learner, policies_of
 from train.vector_field.learners import Learner
 from train.vector_field.reach import grid_points, projected
+from train.vector_field.stopping import StopRule
 
 SAMPLES_PER_UPDATE = 50
 """Samples of each experiment in one update, and so between two scores."""
@@ -109,11 +110,11 @@ def looked_at_one(
     return projected(learner.velocity(agent, points), plane), jnp.sqrt(variance)
 
 
-def stop_rule(config: Config) -> experiments.StopRule | None:
+def stop_rule(config: Config) -> StopRule | None:
     """When experiments stop; None: never before the run ends."""
     if not config.stop_gain:
         return None
-    return experiments.StopRule(config.stop_gain, config.stop_over)
+    return StopRule(config.stop_gain, config.stop_over)
 
 
 def goal_of(config: Config) -> tuple[float, ...]:

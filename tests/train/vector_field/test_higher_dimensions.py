@@ -11,6 +11,7 @@ from envs.vector_field import VectorField
 from jaxrl.agents import field_learner
 from jaxrl.dynamics import bases, stimulation
 from train.vector_field import experiments, learners, reach
+from train.vector_field.stopping import StopRule
 
 BOX = 2.0
 ENV = VectorField("lorenz", "identity", "none", 3, num_inputs=3, dims=3)
@@ -26,7 +27,7 @@ def worlds(key: jax.Array) -> Any:
     return jax.tree.map(lambda x: x[None], ENV.params(key))
 
 
-def states_of(stop: experiments.StopRule | None) -> list[Any]:
+def states_of(stop: StopRule | None) -> list[Any]:
     """`(agents, (experiments, within), scores)` after 4, 8, 12 and 16 samples."""
     laboratory = experiments.make(
         ENV, worlds, LEARNER, POLICIES, BOX, samples=4, keep=8, stop=stop, goal=(0.5,)
@@ -97,7 +98,7 @@ def test_scores_are_of_drawn_points_and_of_reachable_states(endless):
 
 def test_an_experiment_that_gains_too_little_stops_and_stays(endless):
     """After two poor updates in a row: then nothing changes but zeros in its record."""
-    stopped = states_of(experiments.StopRule(1e9, 8))
+    stopped = states_of(StopRule(1e9, 8))
     np.testing.assert_array_equal([s[2]["stopped_at"][0] for s in stopped], [[0, 0]] + 3 * [[8, 8]])
     for k in (0, 1):
         without = lambda x: {n: v for n, v in x[2].items() if n != "stopped_at"}
@@ -120,7 +121,7 @@ def test_an_experiment_that_gains_too_little_stops_and_stays(endless):
 
 
 def test_an_experiment_that_goes_on_learning_does_not_stop(endless):
-    going = states_of(experiments.StopRule(1e-9, 8))
+    going = states_of(StopRule(1e-9, 8))
     assert not any(s[2]["stopped_at"].any() for s in going)
     for k in range(4):
         jax.tree.map(np.testing.assert_array_equal, going[k][0], endless[k][0])
@@ -131,7 +132,7 @@ def test_each_experiment_stops_by_itself():
     gains = [s[2]["information"][0] for s in states_of(None)]
     per_sample = np.diff([[0, 0], *gains], axis=0) / 4  # [4, P]
     limit = float(per_sample[-2:].mean())
-    found = states_of(experiments.StopRule(limit, 4))[-1][2]["stopped_at"][0]
+    found = states_of(StopRule(limit, 4))[-1][2]["stopped_at"][0]
     for p in range(2):
         poor = np.flatnonzero(per_sample[:, p] < limit)
         assert found[p] == (4 * (poor[0] + 1) if len(poor) else 0)
