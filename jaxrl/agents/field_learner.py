@@ -150,13 +150,19 @@ def dims_of(config: Config, world: World) -> int:
     return config.chosen.dims - len(world.circular)
 
 
-def embedded(world: World, z: jax.Array) -> jax.Array:
-    """What the basis sees of states `[..., d]`, `[..., d + angles]`; see `World.circular`."""
+def embedded(config: Config, world: World, z: jax.Array) -> jax.Array:
+    """What the basis sees of states `[..., d]`, `[..., d + angles]`; see `World.circular`.
+
+    Circles have the radius 1, but for polynomials that of their box, so that they fill it as the
+    other components do.
+    """
     if not world.circular:
         return z
     others = [i for i in range(z.shape[-1]) if i not in world.circular]
     angles = z[..., jnp.array(world.circular)]
-    return jnp.concatenate([z[..., jnp.array(others)], jnp.sin(angles), jnp.cos(angles)], axis=-1)
+    radius = config.polynomial.half_width if config.basis == "polynomial" else 1.0
+    circles = [radius * jnp.sin(angles), radius * jnp.cos(angles)]
+    return jnp.concatenate([z[..., jnp.array(others)], *circles], axis=-1)
 
 
 def wrapped(world: World, z: jax.Array) -> jax.Array:
@@ -197,7 +203,7 @@ def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Ar
     family, mean = world.family, state.posterior.mean
     if family is not None:
         return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
-    return bases.combined(config.chosen, mean, embedded(world, z))
+    return bases.combined(config.chosen, mean, embedded(config, world, z))
 
 
 def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -207,7 +213,7 @@ def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Arra
     """
     dt, family = state.known.dt * is_free(world, state.known, z), world.family
     if family is None:
-        return dt * bases.features(config.chosen, embedded(world, z))
+        return dt * bases.features(config.chosen, embedded(config, world, z))
     return dt * jax.jacfwd(lambda e: family(z, e))(state.posterior.mean)
 
 

@@ -174,7 +174,10 @@ PRESETS = {
     "cart_pole": Config(
         env=World(("cart_pole",), 4, "identity", "none", 4, num_inputs=1, authority=0.3, dt=0.02),
         bayesian=replace(
-            EXACT, basis="polynomial", polynomial=bases.Polynomial(4), prior_speed=3.0
+            EXACT,
+            basis="polynomial",
+            polynomial=bases.Polynomial(4, half_width=5.0),  # as far as speeds can be
+            prior_speed=3.0,
         ),
         box=3.0,
         plane=(2, 3),

@@ -28,7 +28,7 @@ from train.host.progress import Display
 from train.host.settings import Training
 from train.vector_field import experiments
 from train.vector_field.config import Config, make_env, make_learner
-from train.vector_field.maps import SPEEDS
+from train.vector_field.maps import SPEEDS, jumps
 from train.vector_field.reach import embedded, grid_points, projected
 
 FRAMES = 41
@@ -67,6 +67,8 @@ def film(
         display.end()
         display.say(f"film: drawing {len(moments)} frames")
         title = f"{field.replace('_', ' ')}, {name}, seed {config.run.seed}"
+        if config.env.dimension > 2:
+            title += f"; the plane of coordinates {config.plane[0] + 1} and {config.plane[1] + 1}"
         write(path, true, moments, config.box, title)
     return path
 
@@ -190,7 +192,7 @@ def image(true: np.ndarray, moment: Moment, box: float, longest: float, title: s
         axes.set(xlim=(-box, box), ylim=(-box, box), xticks=[], yticks=[], aspect="equal")
         axes.set_title(name, size=11, loc="left")
         draw_streamlines(axes, lines, longest)
-        draw_trail(axes, moment.trail)
+        draw_trail(axes, moment.trail, box)
     caption = f"{moment.samples:,} samples, error {moment.error:.2f}"
     right.set_title(caption, size=11, loc="right")
     canvas = FigureCanvasAgg(figure)
@@ -213,11 +215,17 @@ def draw_streamlines(axes: Axes, lines: np.ndarray, longest: float) -> None:
     )
 
 
-def draw_trail(axes: Axes, trail: np.ndarray) -> None:
-    """Draws the path of the state, fading into the past; a dot marks the current state."""
+def draw_trail(axes: Axes, trail: np.ndarray, box: float) -> None:
+    """Draws the path of the state, fading into the past; a dot marks the current state.
+
+    A dot at the edge is whole, and there is none outside of ± `box`.
+    """
     pieces = np.stack([trail[:-1], trail[1:]], axis=1)
     strength = np.linspace(0, 0.9, len(pieces))[:, None]
     colours = np.hstack([np.tile(to_rgb(VERMILLION), (len(pieces), 1)), strength])
-    axes.add_collection(LineCollection(list(pieces), colors=colours, linewidths=1.6, zorder=3))
+    drawn = ~jumps(trail, box)
+    lines = LineCollection(list(pieces[drawn]), colors=colours[drawn], linewidths=1.6, zorder=3)
+    axes.add_collection(lines)
     style = {"markersize": 7, "color": VERMILLION, "markeredgecolor": "white", "zorder": 4}
-    axes.plot(*trail[-1], "o", clip_on=False, **style)
+    if np.all(np.abs(trail[-1]) <= box):
+        axes.plot(*trail[-1], "o", clip_on=False, **style)

@@ -37,11 +37,13 @@ def fields(
     trails: dict[str, np.ndarray],
     box: float,
     title: str,
+    measure: str = "error",
 ) -> None:
     """Draws a row for each field: the true one, the learned ones, and the error of each.
 
     `names` are those of the fields; `true`, and `learned` by policy, `[F, G, G, 2]` within ± `box`;
-    `trails` by policy, if any, `[F, T, 2]`, are drawn over what that policy learned.
+    `trails` by policy, if any, `[F, T, 2]`, are drawn over what that policy learned;
+    `measure` names the root mean square of the error on this grid.
     """
     policies = list(learned)
     edge = _edge(len(true[0]), box)
@@ -56,11 +58,12 @@ def fields(
             streamlines(axes, learned[policy][f], box, norm)
             axes.set_title(f"{policy}: learned", size=10)
             if policy in trails:
-                axes.plot(*trails[policy][f].T, color=VERMILLION, linewidth=0.7, alpha=0.5)
+                way = unbroken(trails[policy][f], box)
+                axes.plot(*way.T, color=VERMILLION, linewidth=0.7, alpha=0.5)
             missed = relative_errors(learned[policy][f], true[f])
             shown = _heat(where, missed, box, MISSED, Normalize(0, 1))
             total = np.sqrt(np.mean(missed**2))
-            where.set_title(f"{policy}: error {total:.2f}", size=10)
+            where.set_title(f"{policy}: {measure} {total:.2f}", size=10)
         _bar(figure, ScalarMappable(norm, SPEEDS), streams, "speed")
         _bar(figure, shown, maps, "error / RMS speed", extend="max")
     if trails:
@@ -94,7 +97,8 @@ def information(
             shown = _heat(axes, found[f], box, UNCERTAIN, norm)
             axes.set_title(policy, size=10)
             if policy in trails:
-                axes.plot(*trails[policy][f].T, color="white", linewidth=0.5, alpha=0.6)
+                way = unbroken(trails[policy][f], box)
+                axes.plot(*way.T, color="white", linewidth=0.5, alpha=0.6)
             if within is not None:
                 lines = outline(within[f], box)
                 axes.add_collection(LineCollection(list(lines), colors=VERMILLION, linewidths=1.4))
@@ -118,6 +122,17 @@ def streamlines(axes: Axes, field: np.ndarray, box: float, norm: Normalize) -> N
         return
     style = {"density": 1.0, "linewidth": 1.1, "arrowsize": 0.8, "zorder": 2}
     axes.streamplot(axis, axis, *velocity, color=speed(field).T, cmap=SPEEDS, norm=norm, **style)
+
+
+def unbroken(trail: np.ndarray, box: float) -> np.ndarray:
+    """The states `[T, 2]` with a row of NaN, which is not drawn, between any two that are farther
+    apart than `box`: an angle went round at ±π."""
+    return np.insert(trail, 1 + np.flatnonzero(jumps(trail, box)), np.nan, axis=0)
+
+
+def jumps(trail: np.ndarray, box: float) -> np.ndarray:
+    """Bool `[T - 1]`: where the next of the states `[T, 2]` is farther away than `box`."""
+    return np.linalg.norm(np.diff(trail, axis=0), axis=1) > box
 
 
 def speed(field: np.ndarray) -> np.ndarray:

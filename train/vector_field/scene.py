@@ -15,6 +15,7 @@ import numpy as np
 from envs.vector_field import VectorField
 from envs.vector_field.env import State
 from envs.vector_field.params import Params
+from jaxrl.types import AgentState
 from train.host import snapshots
 from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.errors import UsageError
@@ -60,7 +61,10 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
         _episode(
             f"{policy} on {field.replace('_', ' ')}",
             _on_plane(
-                {name: x[s, p, f, : lengths[s, p, f]] for name, x in recorded.items()}, config
+                {name: x[s, p, f, : lengths[s, p, f]] for name, x in recorded.items()},
+                config,
+                run.agents[s],
+                f,
             ),
             Kept(looks.updates, {name: x[:, s, p, f] for name, x in looks.arrays.items()}),
             true[s, f],
@@ -74,12 +78,19 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
     return Scene([SCRIPT], episodes[: wanted.count], {"box": float(config.box)})
 
 
-def _on_plane(recorded: dict[str, np.ndarray], config: Config) -> dict[str, np.ndarray]:
-    """With states, and beliefs in their coordinates, on the plane that is shown."""
-    if config.learner == "sequence_vae":
-        return recorded | {"z": np.asarray(projected(recorded["z"], config.plane))}
-    shown = {name: np.asarray(projected(recorded[name], config.plane)) for name in ("z", "belief")}
-    return recorded | shown
+def _on_plane(
+    recorded: dict[str, np.ndarray], config: Config, agents: dict[str, AgentState], f: int
+) -> dict[str, np.ndarray]:
+    """With states, beliefs in their coordinates, and `push`, what the inputs add to the velocity
+    on field `f`, on the plane that is shown."""
+    agent = jax.tree.map(lambda x: x[0, f], next(iter(agents.values())))
+    world = make_learner(config).world(agent)
+    effect = jax.vmap(partial(make_env(config).effect, params=world))
+    u, z = (jnp.asarray(recorded[name]) for name in ("u", "z"))
+    shown = {"z": recorded["z"], "push": effect(u, z)}
+    if config.learner != "sequence_vae":
+        shown["belief"] = recorded["belief"]
+    return recorded | {name: np.asarray(projected(x, config.plane)) for name, x in shown.items()}
 
 
 def live(run: Run, member: int) -> Live:
@@ -98,16 +109,18 @@ def live(run: Run, member: int) -> Live:
     points = grid_points(config.box, env.dims, plane)
     look = jax.jit(lambda agent: looked_at_one(learner, agent, points, plane))
     true = np.asarray(projected(env.velocity(points, params), plane))
+    pushed = lambda z, u: np.asarray(projected(env.effect(u, z, params), plane))
+    largest = jnp.full(env.num_inputs, params.action_bound)
     constants = {
         "box": float(config.box),
         "true": true.reshape(-1, 2),
         "points": true.shape[0],
-        "strongest": float(np.max(params.action_bound)),
+        "strongest": float(np.abs(pushed(jnp.zeros(env.dims), largest)).max()),
         "most_uncertain": float(np.max(look(learned)[1])),
     }
     return Live(
         *(env, params, learner.make(policies_of(config)[config.policies[0]], params), learned),
-        look=lambda game: _now(look, plane, game),
+        look=lambda game: _now(look, pushed, plane, game),
         scripts=[SCRIPT],
         constants=lambda state: constants,
         measure=lambda game: _measured(look, true, game),
@@ -117,13 +130,13 @@ def live(run: Run, member: int) -> Live:
 
 
 def _now(
-    look: Any, plane: tuple[int, int], game: Recording
+    look: Any, pushed: Any, plane: tuple[int, int], game: Recording
 ) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
     """What is drawn of an experiment that goes on, and its newest observations."""
     velocity, deviation = look(game.explained["agent"])
     shown = {
         "z": np.asarray(projected(game.state.z, plane)),
-        "u": np.asarray(game.action, np.float32),
+        "push": np.stack([pushed(z, u) for z, u in zip(game.state.z, game.action, strict=True)]),
         "velocity": np.asarray(velocity).reshape(1, -1),
         "deviation": np.asarray(deviation).reshape(1, -1),
     }
@@ -180,7 +193,7 @@ def _episode(
     velocity = looks.arrays["velocity"].astype(np.float32)  # [K, G, G, 2]
     deviation = looks.arrays["deviation"].astype(np.float32)  # [K, G, G]
     missed = np.sqrt(((velocity - true) ** 2).sum((1, 2, 3)) / (true**2).sum())
-    frames = {"z": recorded["z"], "u": recorded["u"], "look": look.astype(np.int32)}
+    frames = {"z": recorded["z"], "push": recorded["push"], "look": look.astype(np.int32)}
     if aligned:
         frames["belief"] = recorded["belief"]
     lines = {
@@ -198,6 +211,6 @@ def _episode(
             "learned": velocity.reshape(len(velocity), -1),
             "deviation": deviation.reshape(len(deviation), -1),
             "points": true.shape[0],
-            "strongest": float(np.abs(recorded["u"]).max()),
+            "strongest": float(np.abs(recorded["push"]).max()),
         },
     )

@@ -64,21 +64,24 @@ function drawFlow(pen, lines, place, moment) {
 function drawTrail(pen, frame, name, place, tint) {
   pen.strokeStyle = pen.fillStyle = tint;
   pen.lineWidth = 1.6;
+  const { box } = frame.constants;
   for (let t = Math.max(1, frame.moment - FIELD.tail); t <= frame.moment; t++) {
+    const before = frame.row(name, t - 1), now = frame.row(name, t);
+    if (Math.hypot(now[0] - before[0], now[1] - before[1]) > box) continue; // an angle went round
     pen.globalAlpha = 1 - (frame.moment - t) / FIELD.tail;
     pen.beginPath();
-    pen.moveTo(...place(...frame.row(name, t - 1)));
-    pen.lineTo(...place(...frame.row(name, t)));
+    pen.moveTo(...place(...before));
+    pen.lineTo(...place(...now));
     pen.stroke();
   }
   pen.globalAlpha = 1;
   disc(pen, ...place(...frame.row(name)), 4.5);
 }
 
-/** The input as an arrow from the state; the longest has a quarter of the panel's side. */
+/** What the input adds to the velocity, as an arrow from the state; the longest has a quarter of the panel's side. */
 function drawInput(pen, frame, place) {
-  const u = frame.row("u"), [x, y] = place(...frame.row("z"));
-  const scale = FIELD.side / 4 / (frame.constants.strongest || 1), dx = scale * u[0], dy = -scale * (u[1] ?? 0);
+  const push = frame.row("push"), [x, y] = place(...frame.row("z"));
+  const scale = FIELD.side / 4 / (frame.constants.strongest || 1), dx = scale * push[0], dy = -scale * push[1];
   const length = Math.hypot(dx, dy);
   if (length < 2) return;
   pen.strokeStyle = pen.fillStyle = colour("--ink");

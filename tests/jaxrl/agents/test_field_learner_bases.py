@@ -106,6 +106,17 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
     np.testing.assert_allclose(following[0], wrapped(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
 
 
+@pytest.mark.parametrize(("basis", "radius"), [("polynomial", 5.0), ("fourier", 1.0)])
+def test_circles_fill_the_box_of_polynomials(basis, radius):
+    polynomial = bases.Polynomial(2, 4, half_width=5.0)
+    config = Config(basis=basis, polynomial=polynomial, policy=HOLD)
+    world = World(lambda u, z, numbers: u, lambda z, numbers: (z, z), circular=(1,))
+    z = RNG.uniform(-3, 3, (7, 3))
+    expected = [z[:, 0], z[:, 2], radius * np.sin(z[:, 1]), radius * np.cos(z[:, 1])]
+    found = field_learner.embedded(config, world, single(z))
+    np.testing.assert_allclose(found, np.stack(expected, axis=1), atol=1e-5)
+
+
 PLANNER = planning.Config(horizon=4, candidates=16, iterations=2, elites=4)
 LINE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
 KNOWN = Known(jnp.array(DT), -jnp.ones(2), jnp.ones(2), ())

@@ -326,6 +326,15 @@ def test_a_recording_can_be_learned_from(finished, tmp_path):
         assert set(arrays) == {"y", "u", "z", "belief"}
 
 
+def test_the_path_of_an_angle_is_broken_where_it_goes_round():
+    trail = np.array([[2.9, 0.0], [3.1, 0.1], [-3.1, 0.2], [-2.9, 0.3]])
+    np.testing.assert_array_equal(maps.jumps(trail, 3.0), [False, True, False])
+    broken = maps.unbroken(trail, 3.0)
+    np.testing.assert_array_equal(broken[[0, 1, 3, 4]], trail)
+    assert np.isnan(broken[2]).all()
+    np.testing.assert_array_equal(maps.unbroken(trail[:2], 3.0), trail[:2])
+
+
 def test_snapshots_show_the_learned_fields(finished):
     look = partial(looked_at, SMALL, make_learner(SMALL))
     found = jax.jit(jax.vmap(look))(finished.states[-1])
@@ -352,6 +361,7 @@ def test_the_report_shows_each_experiment(finished, tmp_path):
     first = shown.episodes[0]
     assert first.title.startswith("random on limit cycle, error ")
     np.testing.assert_array_equal(first.frames["z"], joined(finished)["z"][1, 0, 0, :70])
+    np.testing.assert_array_equal(first.frames["push"], joined(finished)["u"][1, 0, 0, :70])
     np.testing.assert_array_equal(first.frames["look"], [0] * 50 + [1] * 20)
     assert first.lines["error of the field"][0] > first.lines["error of the field"][-1]
     assert scene.show(run._replace(directory=tmp_path), Wanted(1, jax.random.key(0), 5)) is None
@@ -371,5 +381,6 @@ def test_a_live_experiment_learns_and_can_be_pushed(finished, tmp_path):
     shown = game.shown()
     assert set(shown["lines"]) == {"error of the field", "mean deviation"}
     assert shown["frames"]["velocity"].shape == (1, 25 * 25 * 2)
+    assert shown["frames"]["push"].shape == shown["frames"]["z"].shape
     game.edit("push", [1e5, 0.0])  # into the wall
     assert abs(float(game.now.state.z[0])) <= float(live.params.reach)
