@@ -15,7 +15,7 @@ from scipy import sparse
 from jaxrl.spectral import directed, hitting_times, laplacian, potentials, subspace
 from jaxrl.spectral.directed import Eigenpairs
 from jaxrl.spectral.sparse_laplacian import num_states
-from train.allo.scores import NEAR, columns_needed, number
+from train.allo.scores import NEAR, columns_needed, seeds_table
 
 MOST_STATES = 2_000
 """States up to which all left and right eigenvectors are computed."""
@@ -215,7 +215,6 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
         "the data allow; μ: how many are right; ranks: correlation of hitting times with the exact "
         "ones, mean over goals and over sources; commute: the same of commute times"
     )
-    table = Table(title="learned against true left and right eigenvectors", caption=caption)
     columns = {
         "similarity": "score",
         "ceiling_similarity": "ceiling",
@@ -225,13 +224,5 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
         "rank_sources": "sources",
         "symmetric_rank_goals": "commute",
     }
-    for heading in ("seed", *columns.values()):
-        table.add_column(heading, justify="right")
-    for row in seeds:
-        cells = (number(row[name]) if name in row else "" for name in columns)
-        table.add_row(str(row["seed"]), *cells)
-    if len(seeds) > 1:
-        of_all = ([row[name] for row in seeds if name in row] for name in columns)
-        table.add_section()
-        table.add_row("mean", *(number(float(np.mean(x))) if x else "" for x in of_all))
-    return table
+    title = "learned against true left and right eigenvectors"
+    return seeds_table(title, caption, columns, seeds)

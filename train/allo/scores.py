@@ -126,7 +126,6 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
         )
     if "eigenvalues" in seeds[0] and "ceiling" not in seeds[0]:
         caption += f"\nNo ceiling: it is computed for up to {CEILING:,} numbered states."
-    table = Table(title="learned against true eigenvectors", caption=caption)
     columns = {
         "similarity": "score",
         "ceiling": "ceiling",
@@ -136,6 +135,14 @@ def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
         "eigenvalues_within": f"λ of {d}",
         "collapsed": "collapsed",
     }
+    return seeds_table("learned against true eigenvectors", caption, columns, seeds)
+
+
+def seeds_table(
+    title: str, caption: str, columns: dict[str, str], seeds: list[dict[str, Any]]
+) -> Table:
+    """A row per seed, and one for their mean; `columns` maps names of measures to headings."""
+    table = Table(title=title, caption=caption)
     for heading in ("seed", *columns.values()):
         table.add_column(heading, justify="right")
     for row in seeds:
