@@ -134,6 +134,10 @@ def test_a_finished_run_is_evaluated_and_drawn_again(finished, capsys):
 
 
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
+    assert_resuming_changes_nothing(finished, tmp_path)
+
+
+def assert_resuming_changes_nothing(finished: Path, tmp_path: Path) -> None:
     """From what a crash after the first of two checkpoints leaves."""
     interrupted = tmp_path / "run"
     crashes.after_the_first_checkpoint(finished, interrupted)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import chex
 import jax
 import numpy as np
 import pytest
@@ -12,8 +11,12 @@ import scipy.linalg
 from PIL import Image
 from scipy import stats
 
-from tests.train.allo.test_allo import allo_command, bits, configured, read_arrays, without_times
-from tests.train.host import crashes
+from tests.train.allo.test_allo import (
+    allo_command,
+    assert_resuming_changes_nothing,
+    configured,
+    read_arrays,
+)
 from train import evaluate
 from train.allo import directed_maps, scene
 from train.allo.training import make_problem
@@ -92,13 +95,7 @@ def test_arrays_hold_eigenpairs_of_the_walk_and_their_times(finished, maze):
 
 
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
-    interrupted = tmp_path / "run"
-    crashes.after_the_first_checkpoint(finished, interrupted)
-    assert allo_command(arguments=["--resume", str(interrupted)]) == 0
-    chex.assert_trees_all_equal(bits(finished), bits(interrupted))
-    chex.assert_trees_all_equal(read_arrays(finished), read_arrays(interrupted))
-    rows = [list(map(without_times, read_metrics(run))) for run in (finished, interrupted)]
-    assert rows[0] == rows[1]
+    assert_resuming_changes_nothing(finished, tmp_path)
 
 
 def test_the_report_shows_both_sides_while_they_are_learned(finished):
