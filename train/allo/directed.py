@@ -40,13 +40,7 @@ def snapshot(network: Any, d: int, state: AgentState) -> dict[str, jax.Array]:
     return {f"{side}_{name}": part(x) for side, x in sides.items() for name, part in parts.items()}
 
 
-def evaluate(
-    config: Config,
-    problem: Problem,
-    agents: list[AgentState],
-    seeds: list[int],
-    keys: list[jax.Array],
-) -> settings.Evaluation:
+def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> settings.Evaluation:
     """Scores of every seed's eigenpairs and hitting times, and the data's ceiling."""
     truth, d = problem.truth, config.agent.num_features
     true_times = hitting_times.exact(problem.chain.toarray())
@@ -57,9 +51,7 @@ def evaluate(
         return scores.seed_scores(found, chain, truth, true_times, config.agent.discount)
 
     return host_scores.measured(
-        agents,
-        seeds,
-        keys,
+        *trained,
         "similarity",
         measure,
         lambda content: scores.scores_table(content["seeds"], d),

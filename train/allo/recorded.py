@@ -167,19 +167,11 @@ def recorded(problem: Problem) -> tuple[Any, Any]:
     return replay.Replay(rows, jnp.zeros((), jnp.int32), count), ()
 
 
-def evaluate(
-    config: Config,
-    problem: Problem,
-    agents: list[AgentState],
-    seeds: list[int],
-    keys: list[jax.Array],
-) -> settings.Evaluation:
+def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> settings.Evaluation:
     """Every seed's eigenvectors against those of the recorded pairs."""
     data = problem.recording
     return host_scores.measured(
-        agents,
-        seeds,
-        keys,
+        *trained,
         SCORE,
         partial(measures, problem),
         partial(table, problem),

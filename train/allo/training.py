@@ -122,13 +122,7 @@ def make_problem(config: Config) -> Problem:
     return problems.make_problem(config.env, observation, learning_config(config), num_seeds)
 
 
-def evaluate(
-    config: Config,
-    problem: Problem,
-    agents: list[AgentState],
-    seeds: list[int],
-    keys: list[jax.Array],
-) -> settings.Evaluation:
+def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> settings.Evaluation:
     """Scores of every seed's eigenvectors against the true ones, and the data's ceiling."""
     network, agent_config = network_of(config, problem), learning_config(config)
     inputs, d = jnp.asarray(problem.inputs), agent_config.num_features
@@ -153,9 +147,7 @@ def evaluate(
         return made
 
     return host_scores.measured(
-        agents,
-        seeds,
-        keys,
+        *trained,
         SCORE,
         measure,
         table,

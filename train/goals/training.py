@@ -177,11 +177,7 @@ def for_all_learners(experiment: Experiment, body: Any) -> Any:
 
 
 def evaluate(
-    config: Config,
-    experiment: Experiment,
-    agents: list[Found],
-    seeds: list[int],
-    keys: list[jax.Array],
+    config: Config, experiment: Experiment, *trained: *settings.Trained
 ) -> settings.Evaluation:
     """Every measure of every arm, with its interval over goals and learners."""
     sizes, maze = experiment.plan, experiment.problem.layout
@@ -195,9 +191,7 @@ def evaluate(
         return {SCORE: {"mean": area["value"], **area}, "arms": arms}
 
     return host_scores.measured(
-        agents,
-        seeds,
-        keys,
+        *trained,
         SCORE,
         measure,
         lambda content: Group(*(scores.table(content, row) for row in content["seeds"])),

@@ -20,6 +20,8 @@ Seeds = Annotated[int, Range(least=1, most=10**6)]
 """Runs side by side."""
 Games = Annotated[int, Range(least=1, most=10**8)]
 """Games played for a score."""
+Trained = tuple[list[AgentState], list[int], list[jax.Array]]
+"""Agents, seeds and keys of an evaluation, one of each per seed, as `*trained: *Trained`."""
 EpisodesOf = Callable[[AgentState, jax.Array], Episodes]
 
 
@@ -48,7 +50,7 @@ class Training:
     """`key -> state`; `(key, numbers) -> state` for members of a sweep."""
     update: Callable[[Any], tuple[Any, Metrics]]
     """`state -> (state, metrics)`: one training update."""
-    evaluate: Callable[[list[AgentState], list[int], list[jax.Array]], Evaluation]
+    evaluate: Callable[[*Trained], Evaluation]
     """`(agent_states, seeds, keys) -> Evaluation`, an entry of each list per seed.
     `games.of_player` and `games.of_episodes` make one for games; `scores.measured` helps with
     others."""

@@ -139,9 +139,7 @@ def evaluate(
     model: Any,
     training: Data,
     held_out: Data,
-    agents: list[AgentState],
-    seeds: list[int],
-    keys: list[jax.Array],
+    *trained: *settings.Trained,
 ) -> settings.Evaluation:
     """R² of forecasts of the held-out data, for every seed, and that of simple models."""
     r2_of = jax.jit(partial(held_out_r2, config, model, held_out))
@@ -154,7 +152,7 @@ def evaluate(
     with busy("fitting simple models"):
         simple = baselines.r2(training, held_out, config.model.grid.dims, AHEAD)
     listed = {name: np.asarray(x).tolist() for name, x in simple.items()}
-    return scores.measured(agents, seeds, keys, SCORE, measure, table, baselines=listed)
+    return scores.measured(*trained, SCORE, measure, table, baselines=listed)
 
 
 def table(content: dict[str, Any]) -> Table:

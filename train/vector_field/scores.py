@@ -42,11 +42,10 @@ def evaluate(
     config: Config,
     learner: Learner,
     env: VectorField,
-    agents: list[AgentState],
-    seeds: list[int],
-    keys: list[jax.Array],
+    *trained: *settings.Trained,
 ) -> settings.Evaluation:
     """The final field errors and forecasts of every seed, policy and field."""
+    agents, _, keys = trained
     started = time.perf_counter()
     measures_of = jax.jit(partial(final_measures, config, learner, env))
     measures_of = measures_of.lower(agents[0], keys[0]).compile()
@@ -58,9 +57,7 @@ def evaluate(
         return {SCORE: error, **of_policies}
 
     return scores.measured(
-        agents,
-        seeds,
-        keys,
+        *trained,
         SCORE,
         measure,
         scores_table,
