@@ -11,7 +11,7 @@ eigenpairs within the span of the features (Rayleigh-Ritz).
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,45 +19,11 @@ import optax
 
 from jaxrl import blocks as in_blocks
 from jaxrl.networks import encoder
-from jaxrl.spectral import directed, objectives, pair_replay, pairs, reweighted
-from jaxrl.spectral.allo_config import Config, check_config, make_optimizer, outputs, step_size
+from jaxrl.spectral import allo_state, allo_walks, directed, objectives
+from jaxrl.spectral.allo_config import Config, check_config, make_optimizer, step_size
+from jaxrl.spectral.allo_state import Learner, State, first_learner, first_readout
 from jaxrl.spectral.objectives import Moments, Multipliers
-from jaxrl.types import Agent, Metrics, PyTree, Transition
-
-NEVER = 2**31 - 1
-
-
-class Law(NamedTuple):
-    """The distribution of pairs, as the loss needs it."""
-
-    graph: jax.Array  # [S, S], from objectives.graph_of
-    weight: jax.Array  # [S] ρ
-
-
-class Learner(NamedTuple):
-    """What gradient steps change."""
-
-    params: PyTree
-    opt_state: PyTree
-    multipliers: Multipliers
-    found_at: jax.Array  # int32; the step at which eigenvectors were found, NEVER until then
-    steps: jax.Array  # int32; gradient steps so far
-
-
-class State(NamedTuple):
-    """The whole state of the agent."""
-
-    learner: Learner
-    walk: Any  # pairs.Walk, pairs.Counts or reweighted.Walk, or a replay of pair_replay.Step
-    law: Any  # Law of all recorded pairs; the visit ratio [S, T] of weighted samples; else ()
-    inputs: Any  # [S, ...] the network's input for each state, or () where that is the observation
-    readout: Any = ()  # Readout, where the walk is directed
-
-
-class Readout(NamedTuple):
-    """How left and right eigenvectors are made of the features; kept with a policy, as `params`."""
-
-    params: directed.Ritz
+from jaxrl.types import Agent, Metrics, PyTree
 
 
 def make(
@@ -97,13 +63,9 @@ def make(
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs if inputs is None else inputs[0])
         learner = first_learner(config, params, num_states)
-        if config.expectation == "exact":
-            none = jnp.zeros((num_states, num_states))
-            law, readout = _law(config, none), _first_readout(config, num_states)
-            return State(learner, empty(config, num_states, num_steps), law, inputs, readout)
-        ring = pair_replay.init(obs, config.capacity, num_envs, num_steps, config.importance)
-        ratio = jnp.zeros((num_states, num_steps)) if config.importance else ()
-        return State(learner, ring, ratio, () if inputs is None else inputs)
+        recording, law = allo_walks.first_walk(config, obs, num_states, num_envs, num_steps)
+        known = () if inputs is None else inputs
+        return State(learner, recording, law, known, first_readout(config, num_states))
 
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
         if walk is None:
@@ -112,50 +74,9 @@ def make(
         return action, memory, ratio
 
     update = lambda state, rollout, key: learn(
-        network, config, recorded(config, state, rollout), key
+        network, config, allo_walks.recorded(config, state, rollout), key
     )
     return Agent(init, lambda: (), act, update)
-
-
-def recorded(config: Config, state: State, rollout: Transition) -> State:
-    """`state` after remembering a rollout `[T, N]`; nothing is learned yet."""
-    done = rollout.terminated | rollout.truncated
-    seen = (rollout.obs, rollout.next_obs, done)
-    if config.importance:
-        seen = (*seen, rollout.extras)
-    if config.expectation == "exact":
-        walk = record(config, state.walk, *seen)
-        law = _law(config, expected(config, walk))
-        return state._replace(walk=walk, law=law)
-    walk = pair_replay.add(state.walk, *seen)
-    if config.importance:
-        known = reweighted.record(reweighted.empty_walk(*state.law.shape), *seen)
-        return state._replace(walk=walk, law=reweighted.visit_ratio(known))
-    return state._replace(walk=walk)
-
-
-def empty(config: Config, num_states: int, num_steps: int) -> Any:
-    """Counts of nothing, for an exact expectation."""
-    if config.estimate == "pairs":
-        return pairs.no_counts(num_states)
-    module = reweighted if config.importance else pairs
-    return module.empty_walk(num_states, num_steps)
-
-
-def record(config: Config, walk: Any, *seen: jax.Array) -> Any:
-    """`walk` with a rollout: states, successors and endings, and ratios of weighted walks."""
-    if config.importance:
-        return reweighted.record(walk, *seen)
-    if config.estimate == "pairs":
-        return pairs.add_counts(walk, *seen, discount=config.discount)
-    return pairs.record(walk, *seen)
-
-
-def expected(config: Config, walk: Any) -> jax.Array:
-    """The distribution of pairs `[S, S]` of a recorded walk."""
-    if config.estimate == "pairs":
-        return walk.table / walk.table.sum()
-    return (reweighted if config.importance else pairs).expected(walk, config.discount)
 
 
 def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[State, Metrics]:
@@ -178,7 +99,7 @@ def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[S
             metrics["angle"] = jnp.max(error[: config.num_features])
             if config.schedule == "measured":
                 found = metrics["angle"] < config.found_within
-                at = jnp.where(found, learner.steps, NEVER)
+                at = jnp.where(found, learner.steps, allo_state.NEVER)
                 learner = learner._replace(found_at=jnp.minimum(learner.found_at, at))
         return (learner, key), metrics
 
@@ -186,7 +107,7 @@ def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[S
     (learner, _), metrics = jax.lax.scan(stretch, (state.learner, key), length=stretches)
     state = state._replace(learner=learner)
     if config.directed:
-        state = state._replace(readout=Readout(ritz(network, config, state)))
+        state = state._replace(readout=allo_state.Readout(allo_state.ritz(network, config, state)))
     return state, jax.tree.map(jnp.mean, metrics)
 
 
@@ -231,13 +152,8 @@ def measure(network: Any, config: Config, state: State, params: PyTree, key: jax
         return objectives.exact_moments(features, state.law.graph, state.law.weight, ordered)
     pair_key, other_key = jax.random.split(key)
     size, blocks = config.batch_size, config.blocks
-    first, second, weight = sampled_pairs(config, state, pair_key, size)
-    if config.importance:
-        others, of_others = pair_replay.weighted_states(
-            state.walk, other_key, 2 * size, state.law, blocks
-        )
-    else:
-        others = pair_replay.sample_states(state.walk, other_key, 2 * size, blocks)
+    first, second, weight = allo_walks.sampled_pairs(config, state, pair_key, size)
+    others, of_others = allo_walks.sampled_states(config, state, other_key, 2 * size)
     together = in_blocks.join((first, second, others), blocks)
     features = encoder.encode(network, params, state.inputs, together)
     u, u_next, u_a, u_b = in_blocks.deal(features, 4, blocks)
@@ -245,16 +161,6 @@ def measure(network: Any, config: Config, state: State, params: PyTree, key: jax
         weights = (weight, *in_blocks.deal(of_others, 2, blocks))
         return objectives.weighted_moments((u, u_next), (u_a, u_b), weights, ordered)
     return objectives.sampled_moments(u, u_next, u_a, u_b, ordered)
-
-
-def sampled_pairs(
-    config: Config, state: State, key: jax.Array, size: int
-) -> tuple[PyTree, PyTree, Any]:
-    """`(s, s', weight)` of recorded pairs, each `[size, ...]`; () where all weigh the same."""
-    sample = (state.walk, key, size, config.discount)
-    if config.importance:
-        return pair_replay.weighted_pairs(*sample, state.law, config.blocks)
-    return (*pair_replay.sample_pairs(*sample, config.blocks), ())
 
 
 def loss(config: Config, moments: Moments, multipliers: Multipliers) -> tuple[jax.Array, jax.Array]:
@@ -296,7 +202,7 @@ def rotated(
         u = all_features(network, config, learner.params, state.inputs)
         rotation, values, error = objectives.exact_eigenpairs(u, *state.law)
     else:
-        first, second, weight = sampled_pairs(config, state, key, config.turn_pairs)
+        first, second, weight = allo_walks.sampled_pairs(config, state, key, config.turn_pairs)
         u = encoder.encode(network, learner.params, state.inputs, first)
         u_next = encoder.encode(network, learner.params, state.inputs, second)
         rotation, values, error = objectives.sampled_eigenpairs(u, u_next, weight)
@@ -304,62 +210,6 @@ def rotated(
     duals = jnp.diag(-4 * config.graph_weight * values)
     multipliers = learner.multipliers._replace(duals=duals)
     return learner._replace(params=params, opt_state=opt_state, multipliers=multipliers), error
-
-
-def is_settled(config: Config, state: State) -> jax.Array:
-    """Whether the step size has fallen to 0."""
-    steps, found_at = state.learner.steps, state.learner.found_at
-    last = jnp.minimum(found_at, config.gradient_steps - config.fall_steps) + config.fall_steps
-    return steps >= last
-
-
-def eigenvalues(config: Config, state: State) -> jax.Array:
-    """λ `[num_features]` from the duals."""
-    duals = jnp.diag(state.learner.multipliers.duals)[: config.num_features]
-    return -duals / (4 * config.graph_weight)
-
-
-def features(network: Any, config: Config, state: State, obs: PyTree | None = None) -> jax.Array:
-    """The learned eigenvectors `[..., num_features]` at `obs`, by default at all S states."""
-    obs = state.inputs if obs is None else obs
-    return network.apply(state.learner.params, obs)[..., : config.num_features]
-
-
-def ritz(network: Any, config: Config, state: State) -> directed.Ritz:
-    """Left and right eigenvectors of the recorded walk, within the span of the features."""
-    num_states = len(state.inputs)
-    arrivals = 2 * state.law.weight[num_states:]
-    features = network.apply(state.learner.params, state.inputs)  # [S, 2, d]
-    return directed.ritz(features, pairs.chain_of(state.walk), arrivals, config.discount)
-
-
-def eigenpairs(
-    network: Any, state: State, obs: PyTree | None = None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """μ `[m]`, right and left eigenvectors `[..., m]` of a directed walk, all complex, at `obs`.
-
-    m is the number of all features, the spare ones included. Left vectors are densities relative to
-    the law of states that end a pair.
-    """
-    features = network.apply(state.learner.params, state.inputs if obs is None else obs)
-    found = state.readout.params
-    return found.values, *directed.read(features, found)
-
-
-def pair_law(config: Config, state: State) -> jax.Array:
-    """The distribution of pairs `[S, S]` that the agent learns from, on S numbered states."""
-    if config.expectation == "exact":
-        return expected(config, state.walk)
-    return pair_replay.law(state.walk, config.discount, len(state.inputs))
-
-
-def visits(config: Config, state: State) -> jax.Array:
-    """How many recorded transitions start in each of S numbered states, int32 `[S]`."""
-    if config.expectation == "exact":
-        if config.estimate == "pairs" or config.importance:
-            return state.walk.visits.reshape(len(state.inputs), -1).sum(axis=1)
-        return state.walk.steps.sum(axis=1)
-    return pair_replay.visits(state.walk, len(state.inputs))
 
 
 def all_features(network: Any, config: Config, params: PyTree, inputs: jax.Array) -> jax.Array:
@@ -377,34 +227,3 @@ def permuted(learner: Learner, key: jax.Array, due: jax.Array) -> Learner:
     order = jax.random.permutation(key, num_outputs)
     change = lambda x: jnp.where(due, x[..., order], x)
     return learner._replace(params=encoder.with_head(learner.params, change))
-
-
-def first_learner(config: Config, params: PyTree, num_states: int) -> Learner:
-    """Before the first gradient step."""
-    return Learner(
-        params,
-        make_optimizer(config).init(params),
-        first_multipliers(config, num_states),
-        jnp.asarray(NEVER, jnp.int32),
-        jnp.zeros((), jnp.int32),
-    )
-
-
-def _law(config: Config, law: jax.Array) -> Law:
-    """From the law of pairs of states `[S, S]`."""
-    return Law(*objectives.graph_of(directed.bipartite(law) if config.directed else law))
-
-
-def _first_readout(config: Config, num_states: int) -> Readout | tuple:
-    """Nothing has been found yet."""
-    if not config.directed:
-        return ()
-    d = outputs(config, num_states)
-    none = jnp.zeros((d, d), jnp.complex64)
-    return Readout(directed.Ritz(none[0], none, none))
-
-
-def first_multipliers(config: Config, num_states: int) -> Multipliers:
-    d = outputs(config, num_states)
-    start = config.dual_start * jnp.eye(d)
-    return Multipliers(start, jnp.asarray(config.barrier_start, jnp.float32), jnp.zeros((d, d)))

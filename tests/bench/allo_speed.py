@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.agents import allo as agents
-from jaxrl.spectral import objectives
+from jaxrl.spectral import allo_state, objectives
 from tests.bench.products import product_seconds
 from tests.bench.snake_speed import append, machine
 from train.allo.config import PRESETS, Config, learning_config, make_network
@@ -93,7 +93,7 @@ def as_before(config: Config, steps: int) -> Case:
         return tables.state[row, env], tables.next_state[row + offset - 1, env]
 
     @jax.jit
-    def step(learner: agents.Learner, first, second, other) -> agents.Learner:
+    def step(learner: allo_state.Learner, first, second, other) -> allo_state.Learner:
         def objective(params):
             encode = lambda index: jnp.asarray(network.apply(params, inputs[index]))
             u, u_next, u_b = encode(first), encode(second), encode(other)
@@ -106,7 +106,8 @@ def as_before(config: Config, steps: int) -> Case:
         size = agents.step_size(learning, learner.steps, learner.found_at)
         params = jax.tree.map(lambda p, change: p + size * change, learner.params, changes)
         multipliers = agents.dual_update(learning, learner.multipliers, moments, mask)
-        return agents.Learner(params, opt_state, multipliers, learner.found_at, learner.steps + 1)
+        found_at, steps = learner.found_at, learner.steps + 1
+        return allo_state.Learner(params, opt_state, multipliers, found_at, steps)
 
     started, kept = time.perf_counter(), [state.learner]
     kept[0] = jax.block_until_ready(step(kept[0], *sample(), sample()[0]))

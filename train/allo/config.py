@@ -12,6 +12,7 @@ from jaxrl.checks import Count, CountOrZero
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.encoder import Encoder, Fourier, TwoSided
 from jaxrl.networks.mlp import MLP
+from jaxrl.spectral.allo_config import outputs
 from train.allo.problem import Maze
 from train.host import settings
 from train.host.config import names_below
@@ -179,7 +180,7 @@ def idle_in_walk(env: Maze) -> dict[str, str]:
 
 def make_network(config: Config, num_states: int, observation: str = "") -> nn.Module:
     """Of `observation`; empty: that of the configuration."""
-    count = allo.outputs(config.agent, num_states)
+    count = outputs(config.agent, num_states)
     network = replace(config.network, observation=observation or config.network.observation)
     if config.agent.directed:
         return TwoSided(make_torso(network), make_torso(network), count)

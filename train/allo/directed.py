@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.agents import allo
-from jaxrl.spectral import hitting_times, pairs
+from jaxrl.spectral import allo_state, allo_walks, hitting_times, pairs
 from jaxrl.types import AgentState
 from train.allo import directed_scores as scores
 from train.allo.config import Config, learning_config, make_network
@@ -20,7 +19,7 @@ from train.host import settings
 def found_by(network: Any, state: AgentState, inputs: Any, weight: Any = None) -> Found:
     """The eigenpairs of a learner; `weight` stands in where nothing was recorded."""
     arrivals = weight if weight is not None else 2 * state.law.weight[len(inputs) :]
-    return Found(*allo.eigenpairs(network, state, inputs), arrivals)
+    return Found(*allo_state.eigenpairs(network, state, inputs), arrivals)
 
 
 def measures(network: Any, state: AgentState, truth: Truth) -> dict[str, jax.Array]:
@@ -65,7 +64,7 @@ def learned(config: Config, problem: Problem, agent: AgentState) -> tuple[Found,
     """Eigenpairs of one seed and its recorded transition frequencies, None for a policy."""
     network = make_network(config, problem.layout.num_states)
     inputs = jnp.asarray(problem.inputs)
-    law = np.asarray(allo.pair_law(learning_config(config), agent))
+    law = np.asarray(allo_walks.pair_law(learning_config(config), agent))
     has_data = bool(np.isfinite(law).all()) and law.sum() > 0
     weight = None if has_data else problem.truth.weight
     found = jax.jit(lambda agent: found_by(network, agent, inputs, weight))(agent)

@@ -5,8 +5,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from jaxrl.agents import allo
-from jaxrl.spectral import hitting_times
+from jaxrl.spectral import allo_walks, hitting_times
 from jaxrl.types import AgentState
 from train.allo import curves, directed, directed_maps, directed_scores, maps
 from train.allo.config import Config, learning_config
@@ -60,7 +59,7 @@ def draw_all(
     )
     rows, ceiling = metrics_file.read_metrics(directory), _ceiling(directory)
     curves.similarity_curves(rows, name("similarity"), ceiling, title)
-    visits = np.sum([allo.visits(learning_config(config), agent) for agent in agents], axis=0)
+    visits = np.sum([allo_walks.visits(learning_config(config), agent) for agent in agents], axis=0)
     maps.visitation(problem.layout, visits, name("visits"), title)
     stems = ("right", "left", "hitting_times", "eigenvalues", "similarity", "visits")
     return [directory / "eigenvectors.npz", *map(name, stems)]

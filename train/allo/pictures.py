@@ -1,5 +1,6 @@
 """The pictures of a run of ALLO, and its eigenvectors as arrays."""
 
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.grid import continuous
-from jaxrl.agents import allo
+from jaxrl.spectral import allo_state, allo_walks
 from jaxrl.types import AgentState
 from train.allo import curves, directed_pictures, loss_curves, maps
 from train.allo import scores as similarity
@@ -26,8 +27,9 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     truth = jax.device_get(problem.truth)
     d = agent_config.num_features
     points = jnp.asarray(problem.inputs)
-    learned = np.stack([allo.features(network, agent_config, agent, points) for agent in agents])
-    found = np.stack([allo.eigenvalues(agent_config, agent) for agent in agents])
+    features_of = partial(allo_state.features, network, agent_config)
+    learned = np.stack([features_of(agent, points) for agent in agents])
+    found = np.stack([allo_state.eigenvalues(agent_config, agent) for agent in agents])
     visits = np.sum([visits_of(config, problem, agent) for agent in agents], axis=0)
     arrays = {
         "learned": learned,  # [seeds, S, d]
@@ -63,7 +65,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
 def visits_of(config: Config, problem: Problem, agent: AgentState) -> np.ndarray:
     """How many recorded transitions start in each state, or in each cell of a continuous maze."""
     if problem.is_numbered:
-        return np.asarray(allo.visits(learning_config(config), agent))
+        return np.asarray(allo_walks.visits(learning_config(config), agent))
     layout, parts = problem.layout, config.env.truth_cells
     seen = np.asarray(agent.walk.data.state)[np.asarray(agent.walk.data.left) > 0]
     size = layout.height // parts, layout.width // parts

@@ -16,7 +16,13 @@ import numpy as np
 from jaxrl import replay
 from jaxrl.agents import allo
 from jaxrl.loop import Metrics
-from jaxrl.spectral import laplacian, objectives, pair_replay, recorded_pairs
+from jaxrl.spectral import (
+    allo_state,
+    allo_walks,
+    laplacian,
+    pair_replay,
+    recorded_pairs,
+)
 from jaxrl.types import AgentState
 from train.allo import recordings, scores
 from train.allo.cells import Cells, divide
@@ -58,26 +64,26 @@ def make_training(config: Config) -> settings.Training:
     problem = make_problem(config)
     network, agent_config, points = problem.network, problem.agent, jnp.asarray(problem.points)
     walk, law = recorded(problem)
-    features_of = lambda learner: allo.features(network, agent_config, learner, points)
+    features_of = lambda learner: allo_state.features(network, agent_config, learner, points)
 
     def init(key: jax.Array) -> State:
         init_key, key = jax.random.split(key)
         params = network.init(init_key, points[0])
-        learner = allo.first_learner(agent_config, params, problem.recording.num_ids)
-        return State(allo.State(learner, (), (), ()), key, jnp.zeros((), jnp.int32))
+        learner = allo_state.first_learner(agent_config, params, problem.recording.num_ids)
+        return State(allo_state.State(learner, (), (), ()), key, jnp.zeros((), jnp.int32))
 
     def update(state: State) -> tuple[State, Metrics]:
         key, learn_key, permute_key = jax.random.split(state.key, 3)
-        whole = allo.State(state.agent.learner, walk, law, problem.inputs)
+        whole = allo_state.State(state.agent.learner, walk, law, problem.inputs)
         learned, metrics = allo.learn(network, agent_config, whole, learn_key)
         metrics |= scores.similarities(features_of(learned), problem.truth)
-        metrics["eigenvalues"] = allo.eigenvalues(agent_config, learned)
-        metrics["settled"] = allo.is_settled(agent_config, learned).astype(jnp.float32)
+        metrics["eigenvalues"] = allo_state.eigenvalues(agent_config, learned)
+        metrics["settled"] = allo_state.is_settled(agent_config, learned).astype(jnp.float32)
         learner, updates = learned.learner, state.updates + 1
         if config.permute_every:
             due = updates % (config.permute_every // agent_config.steps_per_update) == 0
             learner = allo.permuted(learner, permute_key, due)
-        state = State(allo.State(learner, (), (), ()), key, updates)
+        state = State(allo_state.State(learner, (), (), ()), key, updates)
         return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
 
     return settings.Training(
@@ -161,7 +167,7 @@ def recorded(problem: Problem) -> tuple[Any, Any]:
     data = problem.recording
     if problem.agent.expectation == "exact":
         pairs = jnp.asarray(problem.pairs, jnp.float32)
-        return (), allo.Law(*objectives.graph_of(pairs))
+        return (), allo_walks.law_of(problem.agent, pairs)
     rows = pair_replay.Step(*(jnp.asarray(x)[:, None] for x in data[:3]))
     count = jnp.asarray(len(data.left), jnp.int32)
     return replay.Replay(rows, jnp.zeros((), jnp.int32), count), ()

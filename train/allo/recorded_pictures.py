@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxrl.agents import allo
+from jaxrl.spectral import allo_state
 from jaxrl.types import AgentState
 from train.allo import curves, loss_curves, maps
 from train.allo.config import Config
@@ -32,7 +32,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     truth, d = jax.device_get(problem.truth), problem.agent.num_features
     arrays = {
         "learned": np.stack([learned(problem, agent) for agent in agents]),
-        "learned_eigenvalues": np.stack([allo.eigenvalues(problem.agent, x) for x in agents]),
+        "learned_eigenvalues": np.stack([allo_state.eigenvalues(problem.agent, x) for x in agents]),
         "true": truth.vectors[:, :d],
         "true_eigenvalues": truth.values,
         "seeds": np.array(config.run.seeds),
@@ -64,7 +64,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
 
 def learned(problem: Problem, agent: AgentState) -> np.ndarray:
     """Features of every recorded state in the file's order `[m, d]`, or of all ids `[S, d]`."""
-    apply = jax.jit(lambda x: allo.features(problem.network, problem.agent, agent, x))
+    apply = jax.jit(lambda x: allo_state.features(problem.network, problem.agent, agent, x))
     inputs = problem.points if problem.recording.num_ids else problem.recording.places
     parts = range(0, len(inputs), AT_ONCE)
     return np.concatenate([apply(jnp.asarray(inputs[i : i + AT_ONCE])) for i in parts])

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 
-from jaxrl.agents import allo
-from jaxrl.spectral import objectives
+from jaxrl.spectral import allo_state, objectives
 from jaxrl.types import AgentState
 from train.allo import scores
 
@@ -30,8 +29,8 @@ def measures(problem: Any, agent: AgentState, key: jax.Array) -> dict[str, Any]:
       eigenvectors of a reversible walk.
     """
     network, config, truth = problem.network, problem.agent, problem.truth
-    features = allo.features(network, config, agent, jnp.asarray(problem.points))
-    row = scores.seed_scores(features, allo.eigenvalues(config, agent), None, truth)
+    features = allo_state.features(network, config, agent, jnp.asarray(problem.points))
+    row = scores.seed_scores(features, allo_state.eigenvalues(config, agent), None, truth)
     energy, gram, conditional = moments(problem, agent, key)
     norm = np.maximum(np.diag(gram), 1e-12)
     rayleigh = np.diag(energy) / norm
@@ -53,7 +52,7 @@ def moments(
     The last are means of u(s) and u(s') by the place of s, `[P, d]`, and the weights of places.
     """
     data, pairs = problem.recording, problem.pairs
-    apply = jax.jit(lambda x: allo.features(problem.network, problem.agent, agent, x))
+    apply = jax.jit(lambda x: allo_state.features(problem.network, problem.agent, agent, x))
     if data.num_ids:
         u, weight = np.asarray(apply(jnp.asarray(problem.points)), float), pairs.sum(axis=1)
         graph = np.diag(weight + pairs.sum(axis=0)) - pairs - pairs.T

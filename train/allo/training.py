@@ -13,6 +13,7 @@ from jaxrl import acting
 from jaxrl.agents import allo
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, make_loop, world_of
+from jaxrl.spectral import allo_state, allo_walks
 from jaxrl.types import AgentState
 from train.allo import directed, policies, scores
 from train.allo import problem as problems
@@ -53,14 +54,14 @@ def make_training(config: Config) -> settings.Training:
             return acting.step(problem.env, problem.params, agent, start.agent, world)
 
         world, (rollout, _) = jax.lax.scan(walk, world_of(start), length=env.walk_steps)
-        learner = allo.recorded(agent_config, start.agent, rollout)
+        learner = allo_walks.recorded(agent_config, start.agent, rollout)
         return State(learner, problem.truth, world.key, start.updates)
 
     def update(state: State) -> tuple[State, Metrics]:
         key, learn_key, permute_key = jax.random.split(state.key, 3)
         learner, metrics = allo.learn(network, agent_config, state.agent, learn_key)
         metrics |= measures(network, agent_config, learner, state.truth, points)
-        metrics["settled"] = allo.is_settled(agent_config, learner).astype(jnp.float32)
+        metrics["settled"] = allo_state.is_settled(agent_config, learner).astype(jnp.float32)
         updates = state.updates + 1
         if config.permute_every:
             due = updates % (config.permute_every // agent_config.steps_per_update) == 0
@@ -91,8 +92,8 @@ def measures(
     """
     if config.directed:
         return directed.measures(network, state, truth)
-    found = scores.similarities(allo.features(network, config, state, points), truth)
-    return found | {"eigenvalues": allo.eigenvalues(config, state)}
+    found = scores.similarities(allo_state.features(network, config, state, points), truth)
+    return found | {"eigenvalues": allo_state.eigenvalues(config, state)}
 
 
 def snapshot(
@@ -101,7 +102,7 @@ def snapshot(
     """What reports show of a moment."""
     if config.directed:
         return directed.snapshot(network, config.num_features, state)
-    return {"features": allo.features(network, config, state, points)}
+    return {"features": allo_state.features(network, config, state, points)}
 
 
 def network_of(config: Config, problem: Problem) -> Any:
@@ -131,9 +132,9 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
 
     @jax.jit
     def read(agent: AgentState) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-        features = allo.features(network, agent_config, agent, inputs)  # a policy holds none
-        pairs = allo.pair_law(agent_config, agent) if has_ceiling else None
-        return features, allo.eigenvalues(agent_config, agent), pairs
+        features = allo_state.features(network, agent_config, agent, inputs)  # a policy holds none
+        pairs = allo_walks.pair_law(agent_config, agent) if has_ceiling else None
+        return features, allo_state.eigenvalues(agent_config, agent), pairs
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.grid.env import Params
-from jaxrl.agents import allo as allo_agent
-from jaxrl.spectral import laplacian, options, potentials
+from jaxrl.spectral import allo_state, allo_walks, laplacian, options, potentials
 from jaxrl.spectral.options import Options
 from jaxrl.types import AgentState
 from train.allo import directed, directed_scores
@@ -73,12 +72,12 @@ def represent(config: Config, problem: Problem, agent: AgentState) -> Representa
             raise ValueError("a directed policy has no transitions: give the run that it is from")
         times = directed_scores.times_of(found)
         return Representation(*directed_scores.without_direction(chain, found), times)
-    features = allo_agent.features(make_network(config, problem.layout.num_states), learning, agent)
+    features = allo_state.features(make_network(config, problem.layout.num_states), learning, agent)
     features = np.asarray(features)  # not committed to a device, or later code compiles twice
     if learning.method == "allo":
-        found = allo_agent.eigenvalues(learning, agent)
+        found = allo_state.eigenvalues(learning, agent)
     else:  # there are no multipliers to read them from
-        found = quotients(features, np.asarray(allo_agent.pair_law(learning, agent)))
+        found = quotients(features, np.asarray(allo_walks.pair_law(learning, agent)))
     values = of_one_step(np.asarray(found), learning.discount, config.env.walk_steps)
     return Representation(jnp.asarray(features), jnp.asarray(values, jnp.float32))
 

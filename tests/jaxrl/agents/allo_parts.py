@@ -14,7 +14,8 @@ from jaxrl import loop
 from jaxrl.agents import allo
 from jaxrl.networks.encoder import Encoder, Fourier
 from jaxrl.networks.mlp import MLP
-from jaxrl.spectral import laplacian, subspace
+from jaxrl.spectral import allo_state, allo_walks, laplacian, subspace
+from jaxrl.spectral.allo_config import outputs
 from jaxrl.types import Transition
 
 N, T = 100, 50
@@ -50,7 +51,7 @@ def training(
 ) -> Training:
     env = Grid(maze, "index" if numbered else "coordinates")
     inputs = jnp.asarray(coordinates(env.layout))
-    d = allo.outputs(config, env.num_states if numbered else 0)
+    d = outputs(config, env.num_states if numbered else 0)
     network = Encoder(nn.Sequential((Fourier(8), MLP(widths))), d)
     known = inputs if numbered else None
     agent = allo.make(network, config, 4, known, num_envs, num_steps)
@@ -67,8 +68,8 @@ def similarity(features: jax.Array, truth: laplacian.Eigensystem) -> float:
     return float(jax.jit(subspace.similarity)(features, vectors, weight, *groups))
 
 
-def truth_of(config: allo.Config, state: allo.State) -> laplacian.Eigensystem:
-    return laplacian.eigensystem(np.asarray(allo.pair_law(config, state), float))
+def truth_of(config: allo.Config, state: allo_state.State) -> laplacian.Eigensystem:
+    return laplacian.eigensystem(np.asarray(allo_walks.pair_law(config, state), float))
 
 
 def rollout_of(state: np.ndarray, next_state: np.ndarray, done: np.ndarray) -> Transition:

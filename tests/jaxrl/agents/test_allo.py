@@ -17,24 +17,25 @@ from jaxrl.agents import allo
 from jaxrl.networks import encoder
 from jaxrl.networks.encoder import Encoder
 from jaxrl.networks.mlp import MLP
-from jaxrl.spectral import objectives
+from jaxrl.spectral import allo_state, allo_walks, objectives
+from jaxrl.spectral.allo_config import outputs
 from jaxrl.types import Transition
 from tests.jaxrl.agents.allo_parts import SMALL, random_walks, training
 
 
 def sampled_state(
     config: allo.Config, rollouts: list[Transition], num_states: int, network: Any = None
-) -> allo.State:
+) -> allo_state.State:
     """An agent that remembers these rollouts; the network sees states one-hot."""
     steps, num_envs = rollouts[0].reward.shape
-    network = network or Encoder(MLP((8,)), allo.outputs(config, num_states))
+    network = network or Encoder(MLP((8,)), outputs(config, num_states))
     inputs = jnp.eye(num_states)
     agent = allo.make(network, config, 4, inputs, num_envs, steps)
 
     def remember(rollouts):
         state = agent.init(jax.random.key(3), jnp.int32(0))
         for rollout in rollouts:
-            state = allo.recorded(config, state, rollout)
+            state = allo_walks.recorded(config, state, rollout)
         return state
 
     return jax.jit(remember)(rollouts)
@@ -46,7 +47,7 @@ def test_minibatches_measure_the_law_without_bias():
     network: Any = Encoder(MLP((8,)), 6)
     state = sampled_state(config, [random_walks(s, 6, 20, 6) for s in (0, 1)], 6, network)
     features = network.apply(state.learner.params, state.inputs)
-    graph, weight = objectives.graph_of(allo.pair_law(config, state))
+    graph, weight = objectives.graph_of(allo_walks.pair_law(config, state))
     exact = objectives.exact_moments(features, graph, weight, True)
 
     def measure(key):
@@ -93,7 +94,7 @@ def test_outputs_are_permuted_only_where_due(key):
     inputs = jnp.eye(9)
     agent = allo.make(network, SMALL, 4, inputs, 1, 5)
     state = agent.init(key, jnp.int32(0))
-    before = allo.features(network, replace(SMALL, num_features=6), state)
+    before = allo_state.features(network, replace(SMALL, num_features=6), state)
     for seed, due in ((0, False), (1, True), (2, True)):
         learner = allo.permuted(state.learner, jax.random.key(seed), jnp.array(due))
         after = np.asarray(network.apply(learner.params, inputs))
@@ -114,7 +115,7 @@ def test_a_policy_of_chance(key):
 @pytest.mark.parametrize("schedule", ["budget", "constant", "measured"])
 def test_the_step_size_falls_along_a_cosine_or_stays(schedule):
     config = replace(SMALL, learning_rate=0.1, gradient_steps=8, fall_steps=4, schedule=schedule)
-    found_at = 2 if schedule == "measured" else allo.NEVER
+    found_at = 2 if schedule == "measured" else allo_state.NEVER
     size = lambda t: float(allo.step_size(config, jnp.int32(t), jnp.int32(found_at)))
     fallen = lambda share: 0.5 * (1 + np.cos(np.pi * np.clip(share, 0, 1)))
     expected = {
@@ -127,14 +128,14 @@ def test_the_step_size_falls_along_a_cosine_or_stays(schedule):
     settled = []
     for t in range(10):
         state.learner.steps = jnp.int32(t)
-        settled.append(bool(allo.is_settled(config, state)))
+        settled.append(bool(allo_state.is_settled(config, state)))
     assert settled.index(True) == (6 if schedule == "measured" else 8)
 
 
 def test_spare_features_are_no_more_than_states():
-    assert allo.outputs(SMALL) == 6
-    assert allo.outputs(SMALL, 5) == 5
-    assert allo.outputs(SMALL, 50) == 6
+    assert outputs(SMALL) == 6
+    assert outputs(SMALL, 5) == 5
+    assert outputs(SMALL, 50) == 6
 
 
 @pytest.mark.parametrize(
@@ -191,16 +192,16 @@ def test_states_that_were_never_left_do_not_end_a_run():
 
     @jax.jit
     def learned(start, rollout):
-        recorded = allo.recorded(config, start, rollout)
+        recorded = allo_walks.recorded(config, start, rollout)
         return recorded, *allo.rotated(
             network, config, recorded, recorded.learner, jax.random.key(1)
         )
 
     after, learner, error = learned(start, rollout)
-    law = np.asarray(allo.pair_law(config, after), float)
+    law = np.asarray(allo_walks.pair_law(config, after), float)
     weight = law.sum(axis=1)
     np.testing.assert_array_equal(weight > 0, [True, True, False, True, True] + 4 * [False])
-    np.testing.assert_array_equal(allo.visits(config, after) > 0, weight > 0)
+    np.testing.assert_array_equal(allo_walks.visits(config, after) > 0, weight > 0)
     u = np.asarray(network.apply(learner.params, after.inputs), float)
     left = weight > 0
     product = ((weight + law.sum(axis=0))[:, None] * u - (law + law.T) @ u)[left] / 2

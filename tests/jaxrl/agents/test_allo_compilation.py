@@ -11,6 +11,7 @@ import pytest
 
 from envs.grid.layouts import parse
 from jaxrl.agents import allo
+from jaxrl.spectral import allo_walks
 from tests.jaxrl.agents.allo_parts import SMALL, random_walks, training
 
 MAZES = (parse("....\n.##.\n...."), parse(".....\n#.#.#\n..#.#"))
@@ -25,7 +26,7 @@ def compiled():
         return allo.learn(network, config, state, key)
 
     traced_once = chex.assert_max_traces(n=1)
-    return jax.jit(traced_once(learn)), jax.jit(traced_once(allo.recorded))
+    return jax.jit(traced_once(learn)), jax.jit(traced_once(allo_walks.recorded))
 
 
 def test_one_trace_learns_in_two_mazes_as_their_own_agents_do():

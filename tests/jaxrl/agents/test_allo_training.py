@@ -12,7 +12,7 @@ import pytest
 
 from jaxrl import loop
 from jaxrl.agents import allo
-from jaxrl.spectral import pairs, subspace
+from jaxrl.spectral import allo_state, allo_walks, pairs, subspace
 from tests.jaxrl.agents.allo_parts import SMALL, N, T, Training, similarity, training, truth_of
 
 
@@ -40,14 +40,14 @@ def trained() -> tuple[Training, Any, loop.TrainState, loop.Metrics]:
 def test_exact_training_reaches_eigenvectors_and_eigenvalues():
     learner, _, state, metrics = trained()
     truth = truth_of(EXACT, state.agent)
-    features = allo.features(learner.network, EXACT, state.agent)
+    features = allo_state.features(learner.network, EXACT, state.agent)
     assert features.shape == (13, 4)
     assert similarity(features, truth) > 0.99
-    values = allo.eigenvalues(EXACT, state.agent)
+    values = allo_state.eigenvalues(EXACT, state.agent)
     assert subspace.within(values, jnp.asarray(truth.values[:4], jnp.float32)).all()
     weight = jnp.asarray(truth.weight, jnp.float32)
     np.testing.assert_allclose((features**2 * weight[:, None]).sum(axis=0), 1, atol=0.05)
-    one = allo.features(learner.network, EXACT, state.agent, learner.inputs[3])
+    one = allo_state.features(learner.network, EXACT, state.agent, learner.inputs[3])
     np.testing.assert_allclose(one, features[3], rtol=1e-4, atol=1e-5)
     names = {"loss", "spread", "constraint_error", "barrier", "grad_norm", "angle"}
     assert set(metrics.agent) == names
@@ -64,9 +64,9 @@ def test_what_an_exact_training_remembers():
     _, _, state, _ = trained()
     walk, law = state.agent.walk, state.agent.law
     assert int(walk.steps.sum()) == int(walk.begins.sum()) == 10 * N * T
-    np.testing.assert_array_equal(allo.visits(EXACT, state.agent), walk.begins.sum(axis=1))
+    np.testing.assert_array_equal(allo_walks.visits(EXACT, state.agent), walk.begins.sum(axis=1))
     M = np.asarray(pairs.expected(walk, 0.9), float)
-    np.testing.assert_allclose(allo.pair_law(EXACT, state.agent), M, atol=1e-7)
+    np.testing.assert_allclose(allo_walks.pair_law(EXACT, state.agent), M, atol=1e-7)
     np.testing.assert_allclose(law.weight, M.sum(axis=1), atol=1e-6)
     graph = np.diag(M.sum(axis=0) + M.sum(axis=1)) - M - M.T
     np.testing.assert_allclose(law.graph, graph, atol=1e-6)
@@ -100,7 +100,7 @@ def test_sampled_training_reaches_eigenvectors(numbered):
     chunk = loop.make_chunk(learner.train.update, 6)
     end, metrics = jax.jit(lambda key: chunk(learner.train.init(key)))(jax.random.key(0))
     agent = end.agent
-    features = allo.features(learner.network, config, agent, learner.inputs)
+    features = allo_state.features(learner.network, config, agent, learner.inputs)
     if not numbered:  # the law of pairs is told by numbers
         data = agent.walk.data
         state, next_state = (
@@ -110,7 +110,7 @@ def test_sampled_training_reaches_eigenvectors(numbered):
         agent = agent._replace(walk=known, inputs=learner.inputs)
     assert similarity(features, truth_of(config, agent)) > 0.98
     assert all(np.isfinite(metric).all() for metric in metrics.agent.values())
-    np.testing.assert_allclose(allo.visits(config, agent).sum(), 6 * N * T)
+    np.testing.assert_allclose(allo_walks.visits(config, agent).sum(), 6 * N * T)
 
 
 PAPER = replace(
@@ -132,8 +132,8 @@ def eight_updates(config: allo.Config):
     return learner, run, run(jax.jit(learner.train.init)(jax.random.key(0)))[0]
 
 
-def score_of(config: allo.Config, network: Any, state: allo.State) -> float:
-    return similarity(allo.features(network, config, state), truth_of(config, state))
+def score_of(config: allo.Config, network: Any, state: allo_state.State) -> float:
+    return similarity(allo_state.features(network, config, state), truth_of(config, state))
 
 
 @pytest.mark.slow
@@ -143,7 +143,7 @@ def test_without_turns_the_order_is_stable_and_the_duals_are_exact():
     score = partial(score_of, PAPER, learner.network)
     assert score(end.agent) > 0.99
     values = jnp.asarray(truth_of(PAPER, end.agent).values, jnp.float32)
-    assert subspace.within(allo.eigenvalues(PAPER, end.agent), values).all()
+    assert subspace.within(allo_state.eigenvalues(PAPER, end.agent), values).all()
     mixed = allo.permuted(end.agent.learner, jax.random.key(1), jnp.array(True))
     fresh = jax.tree.map(jnp.zeros_like, mixed.opt_state)  # with the first, large step size again
     mixed = mixed._replace(opt_state=fresh, steps=jnp.int32(0))
@@ -167,15 +167,15 @@ def test_training_settles_as_soon_as_eigenvectors_are_found():
     learner = training(config, "GridMaze-9", (64, 64))
     chunk = jax.jit(loop.make_chunk(learner.train.update, 1))
     state, angles = jax.jit(learner.train.init)(jax.random.key(0)), []
-    while not allo.is_settled(config, state.agent):
+    while not allo_state.is_settled(config, state.agent):
         state, metrics = chunk(state)
         angles.append(float(metrics.agent["angle"][0]))
         assert len(angles) <= 20
-    features = allo.features(learner.network, config, state.agent)
+    features = allo_state.features(learner.network, config, state.agent)
     truth = truth_of(config, state.agent)
     assert similarity(features, truth) > 0.999
     values = jnp.asarray(truth.values[:4], jnp.float32)
-    assert subspace.within(allo.eigenvalues(config, state.agent), values).all()
+    assert subspace.within(allo_state.eigenvalues(config, state.agent), values).all()
     found_at, steps = state.agent.learner[-2:]
     assert float(allo.step_size(config, steps, found_at)) == 0
     assert angles[-1] < config.found_within

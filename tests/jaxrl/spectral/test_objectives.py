@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxrl.agents import allo
-from jaxrl.spectral import laplacian, objectives
+from jaxrl.spectral import allo_state, laplacian, objectives
 from jaxrl.spectral.objectives import Multipliers
 
 S, D = 6, 4
@@ -222,7 +222,7 @@ def descend(M: np.ndarray, config: allo.Config, u, duals, steps: int, rate: floa
         u = u - rate * slope / weight[:, None]
         return (u, after), (u, jnp.diag(after.duals))
 
-    first = allo.first_multipliers(config, u.shape[1])._replace(duals=float32(duals))
+    first = allo_state.first_multipliers(config, u.shape[1])._replace(duals=float32(duals))
     run = jax.jit(lambda *carry: jax.lax.scan(step, carry, length=steps)[1])
     return jax.device_get(run(float32(u), first))
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from jaxrl import checkpoint
-from jaxrl.agents import allo as learner
+from jaxrl.spectral import allo_state, allo_walks
 from tests.train.host import crashes
 from train import evaluate, render
 from train.allo import scene, scores
@@ -234,7 +234,7 @@ def test_a_few_steps_of_other_learners_are_finite(flags, regions, tmp_path):
         assert (int(state.updates), int(state.agent.learner.steps)) == (updates, 5 * updates)
     moved = jax.tree.map(lambda a, b: np.abs(a - b).max(), first, state.agent.learner.params)
     assert min(jax.tree.leaves(moved)) > 0
-    assert learner.visits(learning_config(config), state.agent).sum() == 500
+    assert allo_walks.visits(learning_config(config), state.agent).sum() == 500
     content = training.evaluate([state.agent], [0], [jax.random.key(1)]).content
     assert content["regions"] == regions
     assert np.count_nonzero(np.array(content["true_eigenvalues"]) < 1e-9) == len(regions)
@@ -255,7 +255,7 @@ def test_permuted_outputs_are_sorted_again_in_a_windy_maze():
     for updates in (1, 2, 3, 4):
         state, metrics = update(state)
         assert metrics.agent["similarity"] > 0.99  # before the permutation
-        features = learner.features(network, config.agent, state.agent)
+        features = allo_state.features(network, config.agent, state.agent)
         after = scores.similarities(features, state.truth)["similarity"]
         assert (after < 0.5) == (updates % 2 == 0)
 

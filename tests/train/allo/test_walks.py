@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from envs.grid import layouts, mazes, tables, windy
-from jaxrl.agents import allo as learner
-from jaxrl.spectral import laplacian
+from jaxrl.spectral import allo_walks, laplacian
 from train.allo import policies, winds
 from train.allo.config import Config, learning_config
 from train.allo.problem import make_problem as problem_of
@@ -151,11 +150,11 @@ def test_the_truth_of_a_policy_and_of_importance_weights():
 def test_a_biased_walk_teaches_its_own_eigenvectors_or_those_of_the_uniform_one(flags):
     config, similarity, found = trained(f"{SMALL} {BIASED} {flags}", 4)
     assert similarity > 0.99
-    M = np.asarray(learner.pair_law(learning_config(config), found["state"].agent), float)
+    M = np.asarray(allo_walks.pair_law(learning_config(config), found["state"].agent), float)
     uniform, biased = (laplacian.sampled_pairs(P, np.full(13, 1 / 13), 20, 0.9) for P in matrices())
     nearer, farther = (uniform, biased) if flags else (biased, uniform)
     assert np.abs(M - nearer).max() < 0.25 * np.abs(M - farther).max()
-    assert learner.visits(learning_config(config), found["state"].agent).sum() == 50_000
+    assert allo_walks.visits(learning_config(config), found["state"].agent).sum() == 50_000
 
 
 @pytest.mark.slow
@@ -203,12 +202,12 @@ def test_walks_with_a_wind_each_are_learned_from_their_own_pairs():
     config, similarity, found = trained(f"{SMALL} --env.wind-spread=0.8", 4)
     assert learning_config(config).estimate == "pairs"
     assert similarity > 0.98
-    M = np.asarray(learner.pair_law(learning_config(config), found["state"].agent), float)
+    M = np.asarray(allo_walks.pair_law(learning_config(config), found["state"].agent), float)
     gusts = tables.gusts(mazes.named("GridMaze-9"))
     expected = winds.sampled_pairs(gusts, (-0.8, 0.8), 20, 0.9)
     alike = 20  # the pairs of a walk, at worst
     assert np.abs(M - expected).max() < 6 * np.sqrt(expected.max() * alike / 50_000)
-    assert learner.visits(learning_config(config), found["state"].agent).sum() == 50_000
+    assert allo_walks.visits(learning_config(config), found["state"].agent).sum() == 50_000
 
 
 # Random doors and openings.
