@@ -10,17 +10,25 @@ from flax import struct
 from envs.base import Within
 from envs.durotaxis import reward_signals as signals
 from envs.durotaxis.marking import deletion_rule
+from envs.durotaxis.reward_prices import (
+    BoundedEndings,
+    Children,
+    Deletions,
+    Endings,
+    Walls,
+    bounded_termination,
+)
 from envs.durotaxis.reward_set import SHAPING, RewardSet, Signal, termination
 from envs.durotaxis.reward_step import Facts, advance, total
 
 
 @struct.dataclass
-class Normal(RewardSet):
+class Normal(Deletions, Children, Walls, Endings):
     """The full set: one component for each property of a step.
 
     "After" means the survivors and the children; d is a node's distance from the nearer horizontal
     wall, divided by the height. A component that distinguishes several events is a factor, and the
-    fields after it are the price of each event.
+    fields named after it are the price of each event; those that sets share are in `reward_prices`.
 
     Two rewards of the original are left out: one for movement, since nodes never move, and one for
     being alive, which outweighed all others.
@@ -61,24 +69,10 @@ class Normal(RewardSet):
     """Per px that the centroid moves to the right."""
     spawn: float = 1.0
     """Factor of the prices of children, spawn_*."""
-    spawn_success: float = 2.5
-    """Per child on ground stiffer than its parent's by `delta_intensity` or more."""
-    spawn_failure: float = -1.0
-    """Per child on any other ground."""
     boundary: float = 1.0
     """Factor of the prices of children near a horizontal wall, boundary_*."""
-    boundary_near: float = -3.0
-    """Per child with 0.08 ≤ d < 0.15."""
-    boundary_danger: float = -8.0
-    """Per child with d < 0.08."""
     delete: float = 1.0
     """Factor of the prices of deletions, delete_*; for the rule see `marking.deletion_rule`."""
-    delete_marked: float = 2.0
-    """Per deleted node that should be deleted by the rule."""
-    delete_missed: float = -2.0
-    """Per kept node that should be deleted by the rule."""
-    delete_unmarked: float = -2.0
-    """Per deleted node that should be kept by the rule."""
     efficiency: float = 1.0
     """Factor of the prices of deleting old nodes, efficiency_*."""
     efficiency_age: float = 0.05
@@ -131,14 +125,6 @@ class Normal(RewardSet):
     """First node at 90 % of the width."""
     termination: float = 1.0
     """Factor of the prices of endings: crowded, empty, retreated, arrived."""
-    crowded: float = -15.0
-    """Price of an ending with too many nodes."""
-    empty: float = -100.0
-    """Price of an ending without nodes."""
-    retreated: float = -50.0
-    """Price of an ending after too many steps to the left in a row."""
-    arrived: float = 500.0
-    """Price of an ending with a node at the goal."""
 
 
 def relative_advance(weights: Any, facts: Facts) -> jax.Array:
@@ -151,14 +137,8 @@ def every_step(weights: Any, facts: Facts) -> jax.Array:
     return jnp.ones((), jnp.float32)
 
 
-def bounded_termination(weights: Any, facts: Facts) -> jax.Array:
-    """The price of the ending, scaled and clipped."""
-    price = weights.termination_scale * termination(weights, facts)
-    return jnp.clip(price, -weights.termination_bound, weights.termination_bound)
-
-
 @struct.dataclass
-class Distance(RewardSet):
+class Distance(BoundedEndings):
     """The displacement of the centroid, and the ending."""
 
     TERMS: ClassVar[Mapping[str, Signal]] = {
@@ -172,20 +152,6 @@ class Distance(RewardSet):
     """Per ground width that the centroid moves to the right, from the first step on."""
     step: float = 0.0
     """Every step; a negative value is a cost of time."""
-    termination: float = 1.0
-    """Factor of the prices of endings, scaled and clipped: crowded, empty, retreated, arrived."""
-    termination_scale: float = 0.02
-    """The price of an ending is multiplied by this first."""
-    termination_bound: Annotated[float, Within(least=0.0)] = 10.0
-    """The scaled price is clipped to ± this."""
-    crowded: float = -15.0
-    """Price of an ending with too many nodes."""
-    empty: float = -100.0
-    """Price of an ending without nodes."""
-    retreated: float = -50.0
-    """Price of an ending after too many steps to the left in a row."""
-    arrived: float = 500.0
-    """Price of an ending with a node at the goal."""
 
 
 def wrong_deletions(weights: Any, facts: Facts) -> jax.Array:
@@ -194,7 +160,7 @@ def wrong_deletions(weights: Any, facts: Facts) -> jax.Array:
 
 
 @struct.dataclass
-class Combined(RewardSet):
+class Combined(Deletions, Children, Walls, BoundedEndings):
     """The parts that the first version could reward alone or together, and the ending.
 
     Its modes are weights: only deletion (`distance` and `spawn` 0), only spawning (`distance`,
@@ -217,38 +183,10 @@ class Combined(RewardSet):
     """More nodes after than the critical number: times the ratio of the two."""
     delete: float = 1.0
     """Factor of the sum of the prices of deletions, delete_*, where that is negative."""
-    delete_marked: float = 2.0
-    """Per deleted node that should be deleted by the rule `marking.deletion_rule`."""
-    delete_missed: float = -2.0
-    """Per kept node that should be deleted by the rule."""
-    delete_unmarked: float = -2.0
-    """Per deleted node that should be kept by the rule."""
     spawn: float = 0.0
     """Factor of the prices of children, spawn_*."""
-    spawn_success: float = 2.5
-    """Per child on ground stiffer than its parent's by `delta_intensity` or more."""
-    spawn_failure: float = -1.0
-    """Per child on any other ground."""
     boundary: float = 0.0
     """Factor of the prices of children near a horizontal wall, boundary_*."""
-    boundary_near: float = -3.0
-    """Per child at 8 to 15 % of the height from the wall."""
-    boundary_danger: float = -8.0
-    """Per child nearer than that."""
-    termination: float = 1.0
-    """Factor of the prices of endings, scaled and clipped: crowded, empty, retreated, arrived."""
-    termination_scale: float = 0.02
-    """The price of an ending is multiplied by this first."""
-    termination_bound: Annotated[float, Within(least=0.0)] = 10.0
-    """The scaled price is clipped to ± this."""
-    crowded: float = -15.0
-    """Price of an ending with too many nodes."""
-    empty: float = -100.0
-    """Price of an ending without nodes."""
-    retreated: float = -50.0
-    """Price of an ending after too many steps to the left in a row."""
-    arrived: float = 500.0
-    """Price of an ending with a node at the goal."""
 
 
 def agreement(weights: Any, facts: Facts) -> jax.Array:
