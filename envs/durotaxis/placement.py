@@ -42,23 +42,13 @@ class Placement(NamedTuple):
         """Points (x, y) of the rules as points of the picture, px, in their shape and dtype."""
         if self.is_upright:
             return x, y
-        along, across = self.axes
-        x, y = np.asarray(x), np.asarray(y)
-        a, b = x.astype(float) - self.length / 2, y.astype(float) - self.breadth / 2
-        left = self.width / 2 + a * along[0] + b * across[0]
-        top = self.height / 2 + a * along[1] + b * across[1]
-        return left.astype(x.dtype), top.astype(y.dtype)
+        return _turned(x, y, (self.length, self.breadth), (self.width, self.height), self.axes.T)
 
     def met(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The inverse of `shown`: points of the picture as points of the rules, px."""
         if self.is_upright:
             return x, y
-        along, across = self.axes
-        x, y = np.asarray(x), np.asarray(y)
-        a, b = x.astype(float) - self.width / 2, y.astype(float) - self.height / 2
-        ahead = self.length / 2 + a * along[0] + b * along[1]
-        aside = self.breadth / 2 + a * across[0] + b * across[1]
-        return ahead.astype(x.dtype), aside.astype(y.dtype)
+        return _turned(x, y, (self.width, self.height), (self.length, self.breadth), self.axes)
 
 
 def place(goal: str, width: int, height: int) -> Placement:
@@ -115,6 +105,25 @@ def picture(ground: np.ndarray, placed: Placement) -> np.ndarray:
     found = np.full(inside.shape, np.nan, ground.dtype)
     found[inside] = ground[row[inside], column[inside]]
     return found
+
+
+def _turned(
+    x: np.ndarray,
+    y: np.ndarray,
+    size: tuple[int, int],
+    new_size: tuple[int, int],
+    rotation: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points of a rectangle after `rotation` `[2, 2]` about its centre, the centre of the new one.
+
+    In their shape and dtype; sizes are those along x and y, px.
+    """
+    x, y = np.asarray(x), np.asarray(y)
+    a, b = x.astype(float) - size[0] / 2, y.astype(float) - size[1] / 2
+    new_x, new_y = (
+        length / 2 + a * row[0] + b * row[1] for length, row in zip(new_size, rotation, strict=True)
+    )
+    return new_x.astype(x.dtype), new_y.astype(y.dtype)
 
 
 def _inside(degrees: float, width: int, height: int) -> tuple[int, int]:
