@@ -88,7 +88,7 @@ def load(path: str) -> Recording:
 def read(path: str) -> dict[str, np.ndarray]:
     """The arrays of a file that are known. Raises ValueError if it cannot be read."""
     try:
-        arrays = array_files.read_npz(path, NAMES)
+        arrays = array_files.read_npz(path, NAMES, booleans=("ends",))
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}; {WANTED}") from None
     except ValueError as error:

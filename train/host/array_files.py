@@ -15,11 +15,14 @@ MAX_BYTES = 2 * 2**30
 MAX_HEADER = 10_000  # bytes; that of a plain array has about a hundred
 
 
-def read_npz(path: str | Path, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
+def read_npz(
+    path: str | Path, names: Collection[str] | None = None, booleans: Collection[str] = ()
+) -> dict[str, np.ndarray]:
     """Those of the arrays `names` that an .npz file holds; None: all of them.
 
     Raises FileNotFoundError, and ValueError in one line for a file that cannot be read, arrays of
-    anything but real numbers, and arrays of more than `MAX_BYTES`.
+    anything but real numbers or, of the names in `booleans`, booleans, and arrays of more than
+    `MAX_BYTES`.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -28,7 +31,7 @@ def read_npz(path: str | Path, names: Collection[str] | None = None) -> dict[str
             for name in members if names is None else names:
                 if name in members:
                     with archive.open(members[name]) as file:
-                        found[name] = _read(file, name)
+                        found[name] = _read(file, name, "fiub" if name in booleans else "fiu")
             return found
     except FileNotFoundError:
         raise
@@ -47,14 +50,14 @@ def read_npy(path: str | Path) -> np.ndarray:
         raise ValueError(_reason(error)) from None
 
 
-def _read(file: IO[bytes], name: str) -> np.ndarray:
-    """The array of an open file; its header says how large it is."""
+def _read(file: IO[bytes], name: str, kinds: str = "fiu") -> np.ndarray:
+    """The array of an open file, of a dtype of `kinds`; its header says how large it is."""
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"{name} has the format {version}; expected 1.0 or 2.0")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, in_columns, dtype = read(file, max_header_size=MAX_HEADER)
-    if dtype.kind not in "fiub":
+    if dtype.kind not in kinds:
         raise ValueError(f"{name} holds {dtype}; expected real numbers")
     if not all(isinstance(x, int) and x >= 0 for x in shape):
         raise ValueError(f"{name} has the shape {shape}; expected sizes of at least 0")
