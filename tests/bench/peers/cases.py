@@ -118,7 +118,7 @@ CASES: dict[str, tuple[str, Case]] = {
     ),
     "seeds_wide": (
         "PPO, twenty seeds at once, 256 environments",
-        seeds_speed(WIDE._replace(updates=1), (1, 16)),
+        seeds_speed(WIDE._replace(updates=1), (1, 16, 64)),
     ),
     "dqn_speed": ("DQN, 500,000 steps, speed and score", dqn_speed),
     "replay_small": ("add and sample, beside flashbax", replay(replays.SIZES["small"])),
