@@ -94,8 +94,12 @@ def test_speeds():
 
 @pytest.mark.parametrize("name", fields.FIELDS)
 def test_slopes_are_finite_at_the_origin(name):
-    extra = (jnp.ones((40, 40, 2)),) if name == "multi_attractor" else ()
-    slope = jax.jit(jax.jacfwd(fields.FIELDS[name]))(jnp.zeros(2), *extra)
+    dims = {"lorenz": 3, "saddle_cycle": 3, "coupled_cycles": 8, "network": 5}.get(name, 2)
+    fields.check_dimension(name, dims)
+    drawn = {"multi_attractor": jnp.ones((40, 40, 2)), "network": jnp.ones((dims, dims))}
+    extra = (drawn[name],) if name in drawn else ()
+    slope = jax.jit(jax.jacfwd(fields.FIELDS[name]))(jnp.zeros(dims), *extra)
+    assert slope.shape == (dims, dims)
     assert np.isfinite(slope).all()
 
 
