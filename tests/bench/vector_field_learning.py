@@ -106,7 +106,7 @@ CASES: dict[str, Config] = {
         case(SEEN, 2_000, ("d_optimal+goal", "goal", "d_optimal", "off"), fields=TWO),
         bayesian=replace(SEEN.bayesian, policy=TOWARDS),
     ),
-    "stopping": replace(case(SEEN, 5_000, fields=THREE), stop_gain=0.02),
+    "stopping": replace(case(SEEN, 5_000, ("d_optimal", "hold20"), fields=THREE), stop_gain=0.02),
     "sequence_vae": replace(
         PRESETS["sequence_vae"],
         policies=FEW,

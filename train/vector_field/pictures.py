@@ -150,7 +150,7 @@ def draw_maps(
         trails,
         config.box,
         f"True and learned fields: {which}",
-        "error" if planar else "error in the plane",
+        "error" if planar else "error here",
     )
     maps.information(
         directory / "information.png",

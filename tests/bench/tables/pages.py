@@ -52,6 +52,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "vector_field_filtered": vector_field.filtered,
     "vector_field_ratios": vector_field.ratios,
     "vector_field_seen": vector_field.seen,
+    "vector_field_space": vector_field.space,
     "vector_field_speed": vector_field.speed,
     "vector_field_vae": vector_field.vae,
     "vector_field_baselines": vector_field.baselines,

@@ -60,6 +60,19 @@ def ratios() -> str:
     return table(head, rows, [record])
 
 
+def space() -> str:
+    """More than two dimensions."""
+    found, rows = cases(), []
+    chosen = [found[name] for name in ("lorenz, fourier", "oscillators, polynomial", "cart_pole")]
+    for record in chosen:
+        for score in record["scores"]:
+            measures = ("error@500", "error@2000", "error@5000", "reachable_error@5000")
+            cells = (f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in measures)
+            rows.append((score["field"].replace("_", " "), f"`{score['policy']}`", *cells))
+    head = "field | policy | error at 500 | at 2,000 | at 5,000 samples | within reach at 5,000"
+    return table(head, rows, chosen)
+
+
 def errors_at_2000(names: Iterable[str], policies: Iterable[str]) -> str:
     """The error after 2,000 samples on each of a case's fields, for each policy."""
     found, rows = cases(), []
