@@ -1,14 +1,17 @@
-"""`lax.cond` that still skips its expensive branch under `vmap`.
+"""`lax.cond` and `lax.switch` that still compute one branch under `vmap`.
 
-Under `vmap`, `lax.cond` becomes `select`, which computes both branches every time. Here the work is
+Under `vmap`, both become `select`, which computes all branches every time. With `when`, the work is
 done for the whole batch if it is due for any of its members, and skipped otherwise. So a batch
 whose members are due at the same steps (seeds of one experiment, say) pays at those steps only.
+With `largest`, the branch of the largest index is computed for the whole batch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxrl.types import PyTree, where_tree
 
@@ -38,3 +41,55 @@ def when(
         return result, jax.tree.map(lambda _: True, result)
 
     return choose(due, *jax.tree.map(jnp.asarray, (operands, otherwise)))
+
+
+def largest(
+    index: jax.Array, branches: Sequence[Callable[[PyTree], PyTree]], operands: PyTree
+) -> PyTree:
+    """`branches[i](operands)`, where i is `index`, an int32 scalar; of a batch, its largest.
+
+    For branches in ascending order of what they can do and cost, all of which give the same result
+    where a smaller index would do, as with work on the first few of many slots. They may close
+    over traced values. Not differentiable.
+    """
+    operands = jax.tree.map(jnp.asarray, operands)
+    bare, closed_over = zip(*(_hoisted(branch, operands) for branch in branches), strict=True)
+    at = [
+        lambda given, i=i, branch=branch: branch(given[0][i], given[1])
+        for i, branch in enumerate(bare)
+    ]
+    return _largest(jnp.asarray(index), at, (closed_over, operands))
+
+
+def _largest(index: jax.Array, branches: Sequence[Callable], given: PyTree) -> PyTree:
+    """`largest` of branches that close over nothing."""
+
+    @jax.custom_batching.custom_vmap
+    def choose(index: jax.Array, given: PyTree) -> PyTree:
+        return jax.lax.switch(index, branches, given)
+
+    @choose.def_vmap
+    def choose_for_all(size: int, batched, index: jax.Array, given: PyTree):
+        del size
+        is_batch = any(jax.tree.leaves(batched[1]))
+        own = jax.tree.map(lambda has_axis: 0 if has_axis else None, batched[1])
+        every = [jax.vmap(branch, (own,)) if is_batch else branch for branch in branches]
+        result = _largest(jnp.max(index), every, given)
+        return result, jax.tree.map(lambda _: is_batch, result)
+
+    return choose(index, given)
+
+
+def _hoisted(function: Callable[[PyTree], PyTree], operands: PyTree) -> tuple[Callable, list]:
+    """`(bare, closed_over)`: the function as `bare(closed_over, operands)`, closing over nothing.
+
+    `vmap` sees what a function is given, but not what it closes over.
+    """
+    traced, shape = jax.make_jaxpr(function, return_shape=True)(operands)
+    structure = jax.tree.structure(shape)
+
+    def bare(closed_over: list, operands: PyTree) -> Any:
+        compute = jaxpr_as_fun(ClosedJaxpr(traced.jaxpr, closed_over))
+        return jax.tree.unflatten(structure, compute(*jax.tree.leaves(operands)))
+
+    return bare, traced.consts

@@ -43,6 +43,7 @@ LAYERS = {
     "jaxrl.policy_gradient": 3,
     "jaxrl.self_play": 4,
     "jaxrl.normalisation": 4,
+    "jaxrl.cropping": 4,
     "jaxrl.agents": 4,
     "jaxrl.sharding": 5,
 }

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from envs.durotaxis import actions
 from envs.durotaxis.env import Durotaxis, Params
+from jaxrl import cropping
 from jaxrl.agents import ppo
 from jaxrl.loop import Curriculum, Metrics, make_loop
 from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic, PooledTorso, held
@@ -24,6 +25,8 @@ def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     env, params, agent = make_parts(config)
     player = make_parts(config, greedy=config.run.evaluation_greedy)[2]
+    if env.action != "nodes":  # which has a choice for every slot
+        agent = cropping.make(agent)
     loop = make_loop(env, params, agent, config.loop, make_curriculum(config, params))
     return settings.Training(
         init=loop.init,
