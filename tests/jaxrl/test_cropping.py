@@ -143,7 +143,7 @@ def test_only_the_size_that_is_needed_is_computed():
         jax.effects_barrier()
         assert sizes == [size]
         next_obs = graphs(largest, 2, T, N)
-        rollout = Transition(graphs(SMALL, 2, T, N), (), (), next_obs, (), (), ())
+        rollout = Transition(graphs(SMALL, 2, T, N), (), (), next_obs, (), (), ())  # pyright: ignore[reportArgumentType]
         all_update = jax.vmap(agent.update, (0, 0, None))
         jax.block_until_ready(jax.jit(all_update)(members, rollout, jax.random.key(0)))
         jax.effects_barrier()
