@@ -1,17 +1,20 @@
 """`python -m train.goals RUN`."""
 
 import sys
+from collections.abc import Container
 
-from train.goals.program import PROGRAM
-from train.host import command
+from train.host import command, start
 
 
-def with_run_named(arguments: list[str]) -> list[str]:
+def with_run_named(arguments: list[str], presets: Container[str]) -> list[str]:
     """The arguments, with a leading run directory preceded by its flag, `--learned`."""
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in PROGRAM.presets:
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in presets:
         return ["--learned", *arguments]
     return arguments
 
 
 if __name__ == "__main__":
-    sys.exit(command.main(PROGRAM, with_run_named(sys.argv[1:])))
+    start.begin()
+    from train.goals.program import PROGRAM
+
+    sys.exit(command.main(PROGRAM, with_run_named(sys.argv[1:], PROGRAM.presets)))

@@ -2,10 +2,10 @@
 
 import sys
 
-from train.host import distributed
+from train.host import start
 
 if __name__ == "__main__":
-    distributed.begin()  # before anything computes, as gymnax does when it is imported
+    start.begin()
     from train.gymnax.program import main
 
     sys.exit(main(sys.argv[1:]))

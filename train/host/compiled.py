@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxrl.loop import Metrics
 from jaxrl.types import PyTree, RunState, where_tree
-from train.host import devices
+from train.host import devices, members
 
 Init = Callable[..., RunState]
 Update = Callable[[Any], tuple[Any, Metrics]]
@@ -67,9 +67,9 @@ def trace(
     """
     everywhere = None if mesh is None else NamedSharding(mesh, PartitionSpec())
     seeds, *_ = init.jaxpr.in_avals
-    step = guarded(update, skip)
+    chunk = make_variable_chunk(guarded(update, skip), length)
     if seeds.ndim:
-        step = jax.vmap(step)
+        chunk = members.all_of(chunk, mesh)
     lowered = init.lower()
     compiled = lowered.compile()
     like = jax.tree.map(
@@ -77,12 +77,12 @@ def trace(
         lowered.out_info,
         compiled.output_shardings,
     )
-    chunk = jax.jit(
-        make_variable_chunk(step, length),
+    jitted = jax.jit(
+        chunk,
         donate_argnums=0,
         out_shardings=(compiled.output_shardings, everywhere),  # or the next call would not fit
     )
-    return Traced(compiled, chunk.trace(like, np.int32(length)), like)
+    return Traced(compiled, jitted.trace(like, np.int32(length)), like)
 
 
 def compiler_options(program: Any) -> dict[str, str | bool]:

@@ -3,6 +3,8 @@
 Devices are given to members first; what is left splits the blocks of each (see `jaxrl.sharding`).
 """
 
+import contextlib
+import os
 from typing import Any
 
 import jax
@@ -20,14 +22,32 @@ GATHERED = 2**26
 AXES = (sharding.MEMBER, sharding.BLOCK)
 
 
-def mesh_of(wanted: str, members: int, blocks: int) -> Mesh | None:
-    """The mesh for `wanted` devices, "all" or a number; None for one device.
+def one_per_core() -> None:
+    """Makes each core of this machine a device of JAX, unless it has been told how many.
 
-    "all" are as many as can share the work equally. Raises UsageError if there are fewer than
-    wanted, or the number does not divide the work.
+    Call it before anything computes; later it does nothing.
+    """
+    told = jax.config.jax_num_cpu_devices >= 0  # pyright: ignore[reportAttributeAccessIssue]
+    if told or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+        return
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
+    with contextlib.suppress(RuntimeError):  # JAX has begun to compute
+        jax.config.update("jax_num_cpu_devices", cores or 1)
+
+
+def mesh_of(wanted: str, members: int, blocks: int) -> Mesh | None:
+    """The mesh for `wanted` devices, "auto", "all" or a number; None for one device.
+
+    "all" are as many as can share the work equally; "auto" is one, or as many cores of a CPU as can
+    share the members. Raises UsageError if there are fewer than wanted, or the number does not
+    divide the work.
     """
     found = jax.devices()
     wanted = "all" if jax.process_count() > 1 else wanted  # or a process would have none
+    if wanted == "auto":
+        is_cpu = found[0].platform == "cpu"
+        wanted = str(shared(len(found), members, 1)[0] if is_cpu else 1)
     count = len(found) if wanted == "all" else int(wanted)
     if count > len(found):
         raise UsageError(f"--devices {count}: there are {len(found)}; give that, or all")

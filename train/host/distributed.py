@@ -25,12 +25,8 @@ SILENT = 30
 DAY = 86_400
 
 
-def begin(arguments: Sequence[str] | None = None) -> None:
-    """Joins the other processes if the command line says so; ends this one if it cannot.
-
-    Call it before anything computes: gymnax does when it is imported.
-    """
-    arguments = sys.argv[1:] if arguments is None else arguments
+def begin(arguments: Sequence[str]) -> None:
+    """Joins the other processes if the command line says so; ends this one if it cannot."""
     wanted = value_of(arguments)
     if not wanted:
         return
@@ -43,7 +39,7 @@ def begin(arguments: Sequence[str] | None = None) -> None:
 
 def refuse_unjoined(arguments: Sequence[str]) -> None:
     """Raises UsageError for a program that was to join others and has not called `begin`."""
-    if value_of(arguments) and not jax.distributed.is_initialized():
+    if value_of(arguments) and not has_joined():
         raise UsageError("--distributed: this command does not join others; leave it out")
 
 
@@ -73,6 +69,11 @@ def join(wanted: str) -> None:
     own = found["address"] if found["index"] == "0" else None
     place = found["address"], int(found["count"]), int(found["index"])
     join_in_time(*place, coordinator_bind_address=own)
+
+
+def has_joined() -> bool:
+    """Whether this process is one of several."""
+    return jax.distributed.is_initialized()
 
 
 def is_first() -> bool:

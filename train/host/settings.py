@@ -125,8 +125,9 @@ class Config:
     """Serve a page with the curves so far on this machine, while the run learns."""
     directory: str = ""
     """Run directory to create; empty: runs/NAME-DATE-TIME."""
-    devices: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="all|N")] = "1"
-    """Devices that share the work: seeds first, then the blocks of each (see loop.blocks)."""
+    devices: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="auto|all|N")] = "auto"
+    """Devices that share the work: seeds first, then the blocks of each (see loop.blocks); auto:
+    one, or as many cores of a CPU as divide the seeds."""
     distributed: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="auto|...")] = ""
     """Join other processes: auto (SLURM, Open MPI, Cloud TPU), or HOST:PORT,INDEX,COUNT."""
     resume: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="DIR")] = ""
@@ -137,8 +138,9 @@ class Config:
             raise ValueError(
                 f"seed must be below 2**31; got {self.seed} and {self.num_seeds} seeds"
             )
-        if self.devices != "all" and not (self.devices.isdecimal() and int(self.devices)):
-            raise ValueError(f"devices is {self.devices!r}, expected all or a number from 1 on")
+        is_number = self.devices.isdecimal() and int(self.devices)
+        if self.devices not in ("auto", "all") and not is_number:
+            raise ValueError(f"devices is {self.devices!r}, expected auto, all or a number from 1")
 
     @property
     def seeds(self) -> list[int]:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 import train
 from jaxrl.checks import Count, CountOrZero
-from train.host import records
+from train.host import records, start
 from train.host.command import command, parse, parse_known
 from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.errors import UsageError
@@ -160,7 +160,7 @@ def sweep_of(
     variations = variations_of(program, preset, config, options, flags)
     about = (Path(), confirm, console)
     if options.search:
-        if config.run.devices != "1":
+        if config.run.devices not in ("auto", "1"):
             raise UsageError("a search trains on one device: leave out --devices or --search")
         config, planned, ranges, times = search_plan.planned(
             program, preset, config, options, variations
@@ -229,4 +229,5 @@ def planned_of(
 
 
 if __name__ == "__main__":
+    start.begin()
     sys.exit(main(sys.argv[1:]))

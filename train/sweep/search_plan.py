@@ -85,7 +85,7 @@ def planned(
     found = schedule.of(training, config.run, options.rung, parts, budgets)
     steps = {"total_steps": found.budget, "chunk_steps": found.chunk}
     steps = {name: updates * training.steps_per_update for name, updates in steps.items()}
-    config = replace(config, run=replace(config.run, **steps))
+    config = replace(config, run=replace(config.run, **steps, devices="1"))
     count = options.members or MEMBERS
     seed = config.run.seed
     if seed + count * found.candidates > INT32:

@@ -2,10 +2,10 @@
 
 import sys
 
-from train.host import command, distributed
+from train.host import command, start
 
 if __name__ == "__main__":
-    distributed.begin()  # before anything computes, as gymnax does when it is imported
+    start.begin()
     from train.vector_field import advice
     from train.vector_field.program import PROGRAM
 

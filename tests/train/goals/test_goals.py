@@ -43,7 +43,7 @@ NAMES = [arm.name for arm in ARMS]
 
 def goals(*arguments: str) -> int:
     """As `python -m train.goals` with these arguments."""
-    return command.main(PROGRAM, with_run_named(list(arguments)))
+    return command.main(PROGRAM, with_run_named(list(arguments), PROGRAM.presets))
 
 
 @pytest.fixture(scope="module")

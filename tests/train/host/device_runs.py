@@ -26,6 +26,8 @@ RUNS = {
     "four": ("--devices", "4"),
     "all": ("--devices", "all", "--run.num-seeds", "4"),
     "seeds": ("--devices", "1", "--run.num-seeds", "4"),
+    "turns": ("--devices", "2", "--run.num-seeds", "4"),
+    "auto": ("--run.num-seeds", "4"),
 }
 REFUSED = {
     "three": ("--devices", "3"),

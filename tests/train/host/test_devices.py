@@ -45,21 +45,30 @@ def assert_equal(one: Path, other: Path) -> None:
         assert ("evaluated" in x) == ("evaluated" in y)
 
 
-@pytest.mark.parametrize(("one", "other"), [("one", "four"), ("seeds", "all"), ("one", "moved")])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("one", "four"),
+        ("one", "moved"),
+        ("seeds", "all"),
+        ("seeds", "turns"),
+        ("seeds", "auto"),
+    ],
+)
 def test_the_numbers_do_not_depend_on_the_devices(finished, one, other):
     assert_equal(finished / one, finished / other)
 
 
 def test_the_devices_are_used(finished):
     printed = (finished / "printed").read_text()
-    assert [printed.count(f"for {n} devices") for n in (2, 4, 8)] == [1, 2, 1]
+    assert [printed.count(f"for {n} devices") for n in (2, 4, 8)] == [2, 3, 1]
 
 
 def test_what_cannot_be_shared_is_refused_in_one_line(finished):
     said = (finished / "said").read_text()
     assert "--devices 3 cannot share 1 seeds of 4 blocks equally: give 2 devices" in said
     assert "--devices 16: there are 8" in said
-    assert said.count("expected all or a number from 1 on") == 2
+    assert said.count("expected auto, all or a number from 1") == 2
     assert "Traceback" not in said
 
 

@@ -137,8 +137,9 @@ def test_a_value_without_meaning_is_refused_in_one_line(value, capsys):
     assert said.count("\n") == 1
 
 
-def test_without_the_flag_nothing_happens():
+def test_without_the_flag_nothing_is_joined():
     distributed.begin(["ppo", "--run.seed", "1"])
+    assert not distributed.has_joined()
     assert distributed.is_alone()
     assert distributed.is_first()
     assert distributed.told("x") == "x"
