@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from jaxrl import linalg
 from jaxrl.networks.mlp import MLP
 
 SMALLEST = 1e-6
@@ -159,7 +160,7 @@ class LSTMRecognition(Recurrent):
         width = self.hidden
         bias = jnp.zeros(4 * width).at[width : 2 * width].set(1.0)
         self.incoming = nn.Dense(4 * width, bias_init=lambda *_: bias)
-        self.recurrent = self.param("recurrent", nn.initializers.orthogonal(), (width, 4 * width))
+        self.recurrent = self.param("recurrent", linalg.orthogonal_start(1.0), (width, 4 * width))
         self.readout = Readout(self.latent, self.features)
 
     def initial(self) -> tuple[jax.Array, jax.Array]:

@@ -88,23 +88,35 @@ def unpacked(member: Varied, kind: Any) -> Any:
 
 
 def all_of(chunk: Chunk, mesh: Mesh | None) -> Chunk:
-    """`chunk` of one member, whose report is `[U, ...]`, as that of all: `[U, M, ...]`.
-
-    Each device trains its own members and asks no other. Cores of a CPU train them in turns, which
-    keeps the state of one in the cache; everything else, side by side.
-    """
-    in_turns = mesh is not None and mesh.devices.flat[0].platform == "cpu"
-    every = one_after_another(chunk) if in_turns else jax.vmap(chunk, in_axes=(0, None))
-    if mesh is not None:
-        own = frozenset({MEMBER} if mesh.shape[BLOCK] > 1 else mesh.axis_names)
-        places = {"in_specs": (P(MEMBER), P()), "out_specs": P(MEMBER)}
-        every = jax.shard_map(every, mesh=mesh, axis_names=own, check_vma=False, **places)
+    """`chunk` of one member, whose report is `[U, ...]`, as that of all: `[U, M, ...]`."""
+    every = side_by_side(chunk) if mesh is None else shared(chunk, mesh)
 
     def of_all(states: PyTree, count: jax.Array) -> tuple[PyTree, PyTree]:
         states, reports = every(states, count)
         return states, jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), reports)
 
     return of_all
+
+
+def shared(chunk: Chunk, mesh: Mesh) -> Chunk:
+    """`chunk` of all members, each device training its own and asking no other.
+
+    Cores of a CPU train them in turns, which keeps the state of one in the cache.
+    """
+    in_turns = mesh.devices.flat[0].platform == "cpu"
+    return jax.shard_map(
+        one_after_another(chunk) if in_turns else side_by_side(chunk),
+        mesh=mesh,
+        in_specs=(P(MEMBER), P()),
+        out_specs=P(MEMBER),
+        axis_names=frozenset({MEMBER} if mesh.shape[BLOCK] > 1 else mesh.axis_names),
+        check_vma=False,
+    )
+
+
+def side_by_side(chunk: Chunk) -> Chunk:
+    """`chunk` of all members at once."""
+    return jax.vmap(chunk, in_axes=(0, None))
 
 
 def one_after_another(chunk: Chunk) -> Chunk:

@@ -21,12 +21,14 @@ from tests.bench.peers import shim
 from tests.bench.peers.cases import CASES, Peers
 from tests.bench.peers.report import table
 from tests.bench.snake_speed import append, machine, version_of
+from train.host import devices
 
 RESULTS = Path(__file__).parents[1] / "results" / "peers.json"
 
 
 def main() -> int:
     options = parsed()
+    devices.one_per_core()  # for many seeds at once; a single training uses the first
     jax.config.update("jax_enable_compilation_cache", False)  # seconds of compiling are measured
     checkout = options.purejaxrl.expanduser()
     try:

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tests.bench.peers import replays
@@ -20,6 +21,7 @@ from tests.bench.peers.training import (
     their_dqn,
     their_ppo,
 )
+from train.host import devices, members
 
 PEER = "PureJaxRL"
 NARROW, WIDE = Size(4, 128, 976), Size(256, 128, 61)
@@ -58,7 +60,12 @@ def seeds_speed(size: Size, groups: Sequence[int], seeds: int = 20) -> Case:
 
     def case(peers: Peers, seconds: float) -> dict[str, Any]:
         trains = ppo(peers, size, groups)
-        trains = {name: side_by_side(train, seeds) for name, train in trains.items()}
+        mine = {
+            f"{name}, on {jax.device_count()} cores": on_cores(train, seeds)
+            for name, train in trains.items()
+            if name != PEER
+        }
+        trains = {name: side_by_side(train, seeds) for name, train in trains.items()} | mine
         timings = in_turns(contenders(trains), seconds)
         return {**size._asdict(), "seeds": seeds, **compared(timings, size.steps * seeds)}
 
@@ -137,6 +144,14 @@ def contenders(trains: dict[str, Train]) -> list[Contender]:
 def side_by_side(train: Train, seeds: int) -> Train:
     """The training of so many seeds, from one key."""
     return lambda key: jax.vmap(train)(jax.random.split(key, seeds))
+
+
+def on_cores(train: Train, seeds: int) -> Train:
+    """The same as the library trains them: shared among the cores, in turns on each."""
+    mesh = devices.mesh_of("auto", seeds, blocks=1)
+    assert mesh is not None, "one core"
+    every = members.shared(lambda key, count: (key, train(key)), mesh)
+    return lambda key: every(jax.random.split(key, seeds), jnp.int32(1))[1]
 
 
 def compared(timings: Sequence[Timing], steps: int) -> dict[str, Any]:

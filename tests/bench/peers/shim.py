@@ -18,6 +18,7 @@ from typing import Any
 import gymnax
 import jax
 
+from jaxrl import linalg
 from jaxrl.distributions import Categorical
 
 UNUSED = ("brax", "brax.envs", "brax.envs.wrappers", "brax.envs.wrappers.training", "navix")
@@ -65,7 +66,10 @@ def load(checkout: Path) -> tuple[ModuleType, ModuleType | None]:
     if not hasattr(jax, "tree_map"):
         jax.tree_map = jax.tree.map  # pyright: ignore[reportAttributeAccessIssue]
     with stand_ins(folder):
-        return module(folder, "ppo"), module(folder, "dqn") if installed("flashbax") else None
+        ppo = module(folder, "ppo")
+        # The same weights; those of flax for many seeds may hang on two cores: see `jaxrl.linalg`.
+        ppo.orthogonal = linalg.orthogonal_start  # pyright: ignore[reportAttributeAccessIssue]
+        return ppo, module(folder, "dqn") if installed("flashbax") else None
 
 
 @contextmanager
