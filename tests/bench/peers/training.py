@@ -102,8 +102,8 @@ def ours(agent: Agent, size: Size) -> Train:
     return train
 
 
-def their_ppo(module: ModuleType, size: Size) -> Train:
-    config = {
+def their_ppo(module: ModuleType, size: Size, **changes: Any) -> Train:
+    config: dict[str, Any] = {
         "LR": LEARNING_RATE,
         "NUM_ENVS": size.num_envs,
         "NUM_STEPS": size.num_steps,
@@ -119,6 +119,7 @@ def their_ppo(module: ModuleType, size: Size) -> Train:
         "ACTIVATION": "tanh",
         "ENV_NAME": ENV,
         "ANNEAL_LR": True,
+        **changes,
     }
     train_it = module.make_train(config)
 
@@ -131,8 +132,8 @@ def their_ppo(module: ModuleType, size: Size) -> Train:
     return train
 
 
-def their_dqn(module: ModuleType, updates: int) -> Train:
-    config = {
+def their_dqn(module: ModuleType, updates: int, **changes: Any) -> Train:
+    config: dict[str, Any] = {
         "NUM_ENVS": DQN_ENVS,
         "BUFFER_SIZE": DQN_CAPACITY,
         "BUFFER_BATCH_SIZE": DQN_BATCH,
@@ -148,6 +149,7 @@ def their_dqn(module: ModuleType, updates: int) -> Train:
         "GAMMA": DISCOUNT,
         "TAU": 1.0,
         "ENV_NAME": ENV,
+        **changes,
     }
     train_it = module.make_train(config)
 
