@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from tests.bench.snake_speed import append, machine
 from train.host import start
 from train.host.preparation import trace
 from train.host.program import find
@@ -80,6 +79,8 @@ def begun(case: Case, devices: str) -> tuple[Callable[[], float], float, int]:
 
 def measure(case: Case, rounds: int) -> dict[str, Any]:
     """Steps/s of all seeds together in each round, and the ratio of both variants."""
+    from tests.bench.snake_speed import machine  # imports environments, which compute at once
+
     chunks, compile_s, taken = {}, {}, {name: [] for name in VARIANTS}
     steps = 0
     for name, devices in VARIANTS.items():
@@ -101,6 +102,8 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
+    from tests.bench.snake_speed import append
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help="such as 'gymnax sac 10'; default: all")
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,6 +1,6 @@
 """What PureJaxRL's PPO and DQN learn in the environments of `tests.bench.common_ground`.
 
-python -m tests.bench.peers.scores --purejaxrl PATH [CASE ...] [--seeds 10]
+python -m tests.bench.peers scores --purejaxrl PATH [CASE ...] [--seeds 10]
 
 With its own numbers: those of `ppo.py` and `dqn.py`, and for MinAtar those of its notebook. A score
 is the mean return of the last tenth of training, as its agents explore. Cases that --out already
@@ -22,7 +22,6 @@ from tests.bench.peers import shim
 from tests.bench.peers.cases import DQN_UPDATES, LAST, NARROW, Peers, curve, on_cores
 from tests.bench.peers.training import Record, Size, Train, their_dqn, their_ppo
 from tests.bench.snake_speed import append, machine
-from train.host import devices
 
 RESULTS = Path(__file__).parents[1] / "results" / "peer_scores.json"
 CLASSIC = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")
@@ -77,14 +76,13 @@ def measure(peers: Peers, case: Case, seeds: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.peers scores", description=__doc__)
     parser.add_argument("cases", nargs="*", help="such as 'ppo CartPole-v1'; default: all")
     parser.add_argument("--purejaxrl", type=Path, required=True, help="a checkout")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    devices.one_per_core()
+    options = parser.parse_args(arguments)
     peers = Peers(*shim.load(options.purejaxrl.expanduser()))
     for case in CASES:
         known = json.loads(options.out.read_text()) if options.out.is_file() else []
@@ -96,7 +94,3 @@ def main() -> None:
         finished = [x for x in found["late"] if x is not None]
         mean, low, high = summary(finished) if finished else (np.nan,) * 3
         print(f"{case.name}: {mean:.4g} ({low:.4g} to {high:.4g}), {found['seconds']:.0f} s")
-
-
-if __name__ == "__main__":
-    main()
