@@ -59,24 +59,39 @@ def seeds_speed(size: Size, groups: Sequence[int], seeds: int = 20) -> Case:
     """Many seeds side by side."""
 
     def case(peers: Peers, seconds: float) -> dict[str, Any]:
-        trains = ppo(peers, size, groups)
-        mine = {
-            f"{name}, on {jax.device_count()} cores": on_cores(train, seeds)
-            for name, train in trains.items()
-            if name != PEER
-        }
-        trains = {name: side_by_side(train, seeds) for name, train in trains.items()} | mine
-        timings = in_turns(contenders(trains), seconds)
-        return {**size._asdict(), "seeds": seeds, **compared(timings, size.steps * seeds)}
+        return many(ppo(peers, size, groups), size, seeds, seconds)
 
     return case
 
 
-def dqn_speed(peers: Peers, seconds: float) -> dict[str, Any]:
-    """Every round trains another seed to the end, so that there are scores as well."""
+def dqn_seeds_speed(peers: Peers, seconds: float) -> dict[str, Any]:
+    """Ten seeds, a tenth of the budget: the replay is full and all learn."""
+    size = Size(DQN_ENVS, 1, DQN_UPDATES // 10)
+    return many(dqn(peers, size.updates), size, 10, seconds)
+
+
+def many(trains: dict[str, Train], size: Size, seeds: int, seconds: float) -> dict[str, Any]:
+    """Many seeds of each side by side, and of ours also as the library trains them."""
+    mine = {
+        f"{name}, on {jax.device_count()} cores": on_cores(train, seeds)
+        for name, train in trains.items()
+        if name != PEER
+    }
+    trains = {name: side_by_side(train, seeds) for name, train in trains.items()} | mine
+    timings = in_turns(contenders(trains), seconds)
+    return {**size._asdict(), "seeds": seeds, **compared(timings, size.steps * seeds)}
+
+
+def dqn(peers: Peers, updates: int) -> dict[str, Train]:
+    """Theirs and ours."""
     if peers.dqn is None:
         raise ValueError("PureJaxRL's DQN imports flashbax, which is not installed: install it")
-    trains = {PEER: their_dqn(peers.dqn, DQN_UPDATES), "ours": our_dqn(DQN_UPDATES)}
+    return {PEER: their_dqn(peers.dqn, updates), "ours": our_dqn(updates)}
+
+
+def dqn_speed(peers: Peers, seconds: float) -> dict[str, Any]:
+    """Every round trains another seed to the end, so that there are scores as well."""
+    trains = dqn(peers, DQN_UPDATES)
     timings = in_turns(contenders(trains), seconds)
     record = compared(timings, DQN_UPDATES * DQN_ENVS)
     for row, timing in zip(record["rows"], timings, strict=True):
@@ -128,6 +143,7 @@ CASES: dict[str, tuple[str, Case]] = {
         seeds_speed(WIDE._replace(updates=1), (1, 16, 64)),
     ),
     "dqn_speed": ("DQN, 500,000 steps, speed and score", dqn_speed),
+    "dqn_seeds": ("DQN, ten seeds at once", dqn_seeds_speed),
     "replay_small": ("add and sample, beside flashbax", replay(replays.SIZES["small"])),
     "replay_large": ("likewise, a replay of 0.5 GB", replay(replays.SIZES["large"])),
 }

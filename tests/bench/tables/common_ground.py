@@ -19,6 +19,7 @@ TITLES = {
     "seeds": "Twenty seeds at once, 4 environments each: steps/s",
     "seeds_wide": "Twenty seeds at once, 256 environments each: steps/s",
     "dqn_speed": "DQN in CartPole, equal settings, half a million steps: steps/s",
+    "dqn_seeds": "DQN in CartPole, ten seeds at once: steps/s",
     "replay_small": "A small replay beside flashbax's: calls/s",
     "replay_large": "A replay of half a gigabyte: calls/s",
 }
