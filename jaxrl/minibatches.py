@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from jaxrl import blocks as in_blocks
 from jaxrl.types import PyTree
@@ -51,6 +52,36 @@ def epochs(
 
     (end, _), metrics = jax.lax.scan(epoch, (start, key), length=num_epochs)
     return end, metrics
+
+
+def mean_of_parts(
+    function: Callable[[PyTree], PyTree], batch: PyTree, size: int, blocks: int = 1
+) -> PyTree:
+    """The mean of `function`, a tree of means over rows, over parts of a minibatch `[B, ...]`.
+
+    A part has `size` rows of a block: what is computed of it stays in a core's cache. Each block
+    adds up its parts by itself, so blocks on several devices exchange one sum. Raises ValueError,
+    when traced, unless `size` divides B / K.
+    """
+    rows = jax.tree.leaves(batch)[0].shape[0]
+    if rows % (blocks * size):
+        raise ValueError(
+            f"a minibatch of {rows} transitions in {blocks} blocks cannot be split into parts of "
+            f"{size}: change microbatch_size, minibatches, num_envs or num_steps"
+        )
+    num_parts = rows // blocks // size
+
+    def of_block(parts: PyTree) -> PyTree:
+        add = lambda total, part: (jax.tree.map(jnp.add, total, function(part)), None)
+        first = jax.eval_shape(function, jax.tree.map(lambda x: x[0], parts))
+        zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), first)
+        return jax.lax.scan(add, zeros, parts)[0]
+
+    split = lambda *axes: lambda x: x.reshape(*axes, num_parts, size, *x.shape[1:])
+    if blocks == 1:
+        return jax.tree.map(lambda x: x / num_parts, of_block(jax.tree.map(split(), batch)))
+    totals = jax.vmap(of_block)(jax.tree.map(split(blocks), batch))
+    return jax.tree.map(lambda x: jnp.sum(x, axis=0) / (blocks * num_parts), totals)
 
 
 def check(size: int, num_minibatches: int, group: int, blocks: int) -> None:

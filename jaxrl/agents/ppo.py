@@ -74,6 +74,9 @@ class Config:
     shuffle_group: Count = struct.field(pytree_node=False, default=1)
     """Neighbouring environments that stay together when a rollout is shuffled: faster above 1,
     where networks are small; must divide a minibatch."""
+    microbatch_size: Count | None = struct.field(pytree_node=False, default=None)
+    """Transitions of a block whose gradient is computed at once; those of a minibatch are added up,
+    so it changes speed alone. A few hundred help a CPU with large minibatches. None: all."""
     standardise: bool = struct.field(pytree_node=False, default=True)
     """Give the advantages of each minibatch zero mean and unit variance."""
 
@@ -129,7 +132,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
             return learning, learning.metrics
 
         def learn(learning, picked):
-            return gradient_step(network, optimizer, learning, picked, now)
+            return gradient_step(network, optimizer, learning, picked, now, blocks)
 
         start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics(config))
         sizes = (config.epochs, config.minibatches, config.shuffle_group, blocks)
@@ -145,8 +148,12 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
 
 
 def check_config(config: Config) -> None:
-    """Raises ValueError for out-of-range hyperparameters."""
+    """Raises ValueError for out-of-range hyperparameters, and those that exclude each other."""
     checks.config(config)
+    if config.microbatch_size is not None and config.target_entropy is not None:
+        raise ValueError(
+            "target_entropy needs the entropy of a whole minibatch: leave out microbatch_size"
+        )
 
 
 def annealed(config: Config, updates: jax.Array) -> Config:
@@ -191,15 +198,28 @@ def gradient_step(
     learning: Learning,
     batch: Batch,
     config: Config,
+    blocks: int = 1,
 ) -> tuple[Learning, dict[str, jax.Array]]:
     """One step of clipped, preconditioned gradient descent on a minibatch."""
-    gradient_of = jax.value_and_grad(loss, argnums=1, has_aux=True)
-    (_, metrics), gradient = gradient_of(network, learning.params, batch, config)
+    gradient, metrics = gradient_of(network, learning.params, batch, config, blocks)
     metrics |= {"grad_norm": optax.tree.norm(gradient)}
     params, opt_state = descend(
         optimizer, gradient, learning.params, learning.opt_state, config.learning_rate
     )
     return Learning(params, opt_state, metrics["kl"] > config.target_kl, metrics), metrics
+
+
+def gradient_of(
+    network: Any, params: PyTree, batch: Batch, config: Config, blocks: int
+) -> tuple[PyTree, dict[str, jax.Array]]:
+    """The gradient of the loss of a minibatch, and its metrics."""
+    if config.microbatch_size is None:
+        return jax.grad(loss, argnums=1, has_aux=True)(network, params, batch, config)
+    if config.standardise:  # over the whole minibatch
+        batch = batch._replace(advantage=policy_gradient.standardise(batch.advantage))
+        config = replace(config, standardise=False)
+    of_part = lambda part: jax.grad(loss, argnums=1, has_aux=True)(network, params, part, config)
+    return minibatches.mean_of_parts(of_part, batch, config.microbatch_size, blocks)
 
 
 def loss(

@@ -90,9 +90,10 @@ def test_convolutions_are_refused():
         traffic.products(jax.make_jaxpr(convolve)(jnp.ones((1, 1, 4, 4))).jaxpr)
 
 
-def test_ppo_exchanges_its_gradients_and_nothing_else_of_size():
+@pytest.mark.parametrize("more", ["", ":agent.microbatch_size=16"])
+def test_ppo_exchanges_its_gradients_and_nothing_else_of_size(more):
     """On eight devices: 4 bytes for each parameter and gradient step, by the compiled text."""
-    case = "gymnax:ppo:normalise.observations=false:normalise.rewards=false"
+    case = f"gymnax:ppo:normalise.observations=false:normalise.rewards=false{more}"
     found = answers("--show", case, module="tests.bench.communication")[case]
     layers = np.array([[4, 64], [64, 64]])
     torso = int(np.sum(layers[:, 0] * layers[:, 1] + layers[:, 1]))

@@ -70,10 +70,9 @@ def make_agent(name: str, blocks: int, capacity: int) -> Any:
             network = QNetwork(MLP((8,), noisy=True), 2, dueling=True, noisy=True, atoms=11)
         config = dqn.Config(**REPLAY, capacity=capacity, **changes.get(kind, {}))
         return dqn.make(network, config, num_envs=N, blocks=blocks)
-    group = 2 if name == "ppo_grouped" else 1
-    agent = ppo.make(
-        ActorCritic(torso, 2), ppo.Config(minibatches=2, shuffle_group=group), blocks=blocks
-    )
+    group, part = 2 if name == "ppo_grouped" else 1, 2 if name == "ppo_microbatches" else None
+    config = ppo.Config(minibatches=2, shuffle_group=group, microbatch_size=part)
+    agent = ppo.make(ActorCritic(torso, 2), config, blocks=blocks)
     if name == "ppo_normalised":
         config = normalisation.Config(observations=True, rewards=True)
         return normalisation.make(agent, config, N)

@@ -17,7 +17,7 @@ from jaxrl.networks.mlp import MLP
 from tests.jaxrl import sharded_runs
 from tests.jaxrl.sharded_runs import K, N, answers, assert_only_sums, make_run
 
-QUICK = ("ppo", "dqn_prioritised")
+QUICK = ("ppo", "ppo_microbatches", "dqn_prioritised")
 OTHERS = ("ppo_grouped", "ppo_normalised", "recurrent_ppo", "pqn", "dqn", "dqn_n_step")
 OTHERS += ("dqn_rainbow", "sac", "allo", "ppo_members", "dqn_prioritised_members")
 ROUNDING = 1e-4

@@ -27,6 +27,7 @@ PEER = "PureJaxRL"
 NARROW, WIDE = Size(4, 128, 976), Size(256, 128, 61)
 """PureJaxRL's own sizes over half a million steps, and many environments over two million."""
 DQN_UPDATES = 50_000
+BLOCKS = 2  # of a training that cores share
 POINTS = 50  # of a curve
 LAST = 0.1  # the share of a training over which its score is averaged
 
@@ -42,24 +43,35 @@ Case = Callable[[Peers, float], dict[str, Any]]
 """`(peers, seconds) -> record`."""
 
 
-def ppo(peers: Peers, size: Size, groups: Sequence[int]) -> dict[str, Train]:
-    """Theirs, and ours with each `shuffle_group`."""
+def ppo(
+    peers: Peers, size: Size, groups: Sequence[int], microbatches: Sequence[int] = ()
+) -> dict[str, Train]:
+    """Theirs, and ours with each `shuffle_group`; with the last also each `microbatch_size`."""
     mine = {f"ours, groups of {group}": our_ppo(size, group) for group in groups}
+    for part in microbatches:
+        name = f"ours, groups of {groups[-1]}, microbatches of {part}"
+        mine[name] = our_ppo(size, groups[-1], part)
     return {PEER: their_ppo(peers.ppo, size), **mine}
 
 
 def ppo_speed(peers: Peers, seconds: float) -> dict[str, Any]:
-    size = WIDE._replace(updates=20)
-    trains = ppo(peers, size, (1, 16, 64, 128))
+    """Ours also as one training on all cores."""
+    size, cores = WIDE._replace(updates=20), jax.device_count()
+    trains = ppo(peers, size, (1, 16, 64), (256,))
+    if cores > 1:
+        spread = our_ppo(size, 64, 256, BLOCKS, cores)
+        trains[f"ours, the same in {BLOCKS} blocks on {cores} cores"] = spread
     timings = in_turns(contenders(trains), seconds)
     return {**size._asdict(), **compared(timings, size.steps)}
 
 
-def seeds_speed(size: Size, groups: Sequence[int], seeds: int = 20) -> Case:
+def seeds_speed(
+    size: Size, groups: Sequence[int], microbatches: Sequence[int] = (), seeds: int = 20
+) -> Case:
     """Many seeds side by side."""
 
     def case(peers: Peers, seconds: float) -> dict[str, Any]:
-        return many(ppo(peers, size, groups), size, seeds, seconds)
+        return many(ppo(peers, size, groups, microbatches), size, seeds, seconds)
 
     return case
 
@@ -99,14 +111,20 @@ def dqn_speed(peers: Peers, seconds: float) -> dict[str, Any]:
     return {"num_envs": DQN_ENVS, "num_steps": 1, "updates": DQN_UPDATES, **record}
 
 
-def curves(size: Size, groups: Sequence[int], seeds: int = 10) -> Case:
-    """What each has learned after the same steps."""
+def curves(
+    size: Size, groups: Sequence[int], microbatches: Sequence[int] = (), seeds: int = 10
+) -> Case:
+    """What each has learned after the same steps; of microbatches also in blocks."""
 
     def case(peers: Peers, seconds: float) -> dict[str, Any]:
         del seconds  # as long as it takes
         rows = []
-        for name, train in ppo(peers, size, groups).items():
-            record, _ = jax.jit(side_by_side(train, seeds))(jax.random.key(0))
+        trains = ppo(peers, size, groups, microbatches)
+        for part in microbatches:
+            name = f"ours, the same in {BLOCKS} blocks"
+            trains[name] = our_ppo(size, groups[-1], part, BLOCKS)
+        for name, train in trains.items():
+            record, _ = jax.jit(on_cores(train, seeds))(jax.random.key(0))
             each = [Record(*of_seed) for of_seed in zip(*jax.device_get(record), strict=True)]
             rows.append({"name": name, **learned(each)})
         return {**size._asdict(), "seeds": seeds, "rows": rows}
@@ -133,14 +151,14 @@ def replay(size: replays.Size) -> Case:
 CASES: dict[str, tuple[str, Case]] = {
     "ppo_speed": ("PPO, 256 environments of 128 steps, one seed", ppo_speed),
     "ppo_curves": ("what PPO learns of 500,000 steps, ten seeds", curves(NARROW, (1, 4))),
-    "ppo_curves_wide": ("likewise of 2 M steps of 256 environments", curves(WIDE, (1, 16, 64))),
+    "ppo_curves_wide": ("likewise of 2 M steps of 256 environments", curves(WIDE, (1, 64), (256,))),
     "seeds": (
         "PPO, twenty seeds at once, 4 environments",
         seeds_speed(NARROW._replace(updates=100), (1, 4)),
     ),
     "seeds_wide": (
         "PPO, twenty seeds at once, 256 environments",
-        seeds_speed(WIDE._replace(updates=1), (1, 16, 64)),
+        seeds_speed(WIDE._replace(updates=1), (1, 64), (256,)),
     ),
     "dqn_speed": ("DQN, 500,000 steps, speed and score", dqn_speed),
     "dqn_seeds": ("DQN, ten seeds at once", dqn_seeds_speed),
@@ -165,7 +183,8 @@ def side_by_side(train: Train, seeds: int) -> Train:
 def on_cores(train: Train, seeds: int) -> Train:
     """The same as the library trains them: shared among the cores, in turns on each."""
     mesh = devices.mesh_of("auto", seeds, blocks=1)
-    assert mesh is not None, "one core"
+    if mesh is None:
+        return side_by_side(train, seeds)
     every = members.shared(lambda key, count: (key, train(key)), mesh)
     return lambda key: every(jax.random.split(key, seeds), jnp.int32(1))[1]
 

@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxrl import loop
+from jaxrl import loop, sharding
 from jaxrl.agents import dqn, ppo
 from jaxrl.networks.mlp import MLP, ActorCritic, dense
 from jaxrl.types import Agent
+from train.host import devices
 
 ENV = "CartPole-v1"
 DISCOUNT, GAE_LAMBDA, CLIP = 0.99, 0.95, 0.2
@@ -52,7 +53,13 @@ Train = Callable[[jax.Array], tuple[Record, Any]]
 """`key -> (record, learner)`, the learner as a user would keep it."""
 
 
-def our_ppo(size: Size, shuffle_group: int) -> Train:
+def our_ppo(
+    size: Size,
+    shuffle_group: int,
+    microbatch_size: int | None = None,
+    blocks: int = 1,
+    cores: int = 1,
+) -> Train:
     config = ppo.Config(
         learning_rate=LEARNING_RATE,
         anneal_updates=size.updates,
@@ -67,8 +74,10 @@ def our_ppo(size: Size, shuffle_group: int) -> Train:
         epochs=EPOCHS,
         minibatches=MINIBATCHES,
         shuffle_group=shuffle_group,
+        microbatch_size=microbatch_size,
     )
-    return ours(ppo.make(ActorCritic(MLP((64, 64), "tanh"), 2), config), size)
+    network = ActorCritic(MLP((64, 64), "tanh"), 2)
+    return ours(ppo.make(network, config, blocks=blocks), size, blocks, cores)
 
 
 def our_dqn(updates: int) -> Train:
@@ -91,12 +100,17 @@ def our_dqn(updates: int) -> Train:
     return ours(dqn.make(network, config, num_envs=DQN_ENVS), Size(DQN_ENVS, 1, updates))
 
 
-def ours(agent: Agent, size: Size) -> Train:
+def ours(agent: Agent, size: Size, blocks: int = 1, cores: int = 1) -> Train:
+    """Shared among so many cores, or whatever devices JAX has."""
     env, params = gymnax.make(ENV)
-    runs = loop.make_loop(env, params, agent, loop.Config(size.num_envs, size.num_steps))
+    runs = loop.make_loop(env, params, agent, loop.Config(size.num_envs, size.num_steps, blocks))
+    mesh = devices.mesh_of(str(cores), 1, blocks)
 
     def train(key: jax.Array) -> tuple[Record, Any]:
-        state, metrics = loop.make_chunk(runs.update, size.updates)(runs.init(key))
+        state = runs.init(key)
+        if mesh is not None:
+            state = jax.lax.with_sharding_constraint(state, sharding.shardings(mesh, state))
+        state, metrics = loop.make_chunk(runs.update, size.updates)(state)
         return Record(metrics.episodes, metrics.finished["return"]), state.agent
 
     return train

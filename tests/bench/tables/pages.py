@@ -39,6 +39,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers": common_ground.peers,
     "search": search.scores,
     "scaling_blocks": scaling.blocks,
+    "scaling_cores": scaling.cores,
     "scaling_communication": scaling.communication,
     "scaling_links": scaling.links,
     "scaling_memory": scaling.memory,

@@ -7,7 +7,7 @@ import numpy as np
 from jaxrl import comparison
 from tests.bench import memory as used
 from tests.bench.common_ground import summary
-from tests.bench.tables.markdown import Record, latest, records, table
+from tests.bench.tables.markdown import Record, latest, records, table, thousands
 from train.host.program import find
 
 TITLES = {
@@ -86,6 +86,26 @@ def communication() -> str:
         "| compiled, kB | each device sends, kB | products, Mflop | flop a byte sent"
     )
     return table(head, rows, [record])
+
+
+def cores() -> str:
+    """A row for each program: members on cores, beside all of them on one device."""
+    found = latest(records("cores"), "case")
+    rows = []
+    for name, row in found.items():
+        program, preset, seeds = name.split()
+        middle, least, most = row["ratio"]
+        rates = (thousands(row["steps_per_second"][x]) for x in ("one", "cores"))
+        rows.append(
+            (
+                f"`{program} {preset}`",
+                seeds,
+                *rates,
+                f"{middle:.2f} ({least:.2f} to {most:.2f})",
+            )
+        )
+    head = "program | seeds | on one device, steps/s of all | on the cores | times as fast"
+    return table(head, rows, found.values())
 
 
 def links() -> str:

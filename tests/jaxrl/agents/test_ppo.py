@@ -199,6 +199,33 @@ def test_advantages_are_standardised_within_each_minibatch(key):
     )
 
 
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("standardise", [True, False])
+def test_gradients_of_microbatches_add_up_to_that_of_the_minibatch(key, blocks, standardise):
+    params, batch = batch_of(key, 24)
+    config = ppo.Config(value_clip=0.1, standardise=standardise)
+    whole, metrics = ppo.gradient_of(NETWORK, params, batch, config, blocks)
+    parts, of_parts = ppo.gradient_of(
+        NETWORK, params, batch, replace(config, microbatch_size=4), blocks
+    )
+    assert optax.tree.norm(whole) > 0.1
+    chex.assert_trees_all_close(parts, whole, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(of_parts, metrics, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("blocks", "size"), [(1, 5), (2, 8), (5, 4)])
+def test_microbatches_must_divide_a_block_of_a_minibatch(key, blocks, size):
+    params, batch = batch_of(key, 24)
+    config = ppo.Config(microbatch_size=size)
+    with pytest.raises(ValueError, match=f"24 transitions in {blocks} blocks cannot be split"):
+        ppo.gradient_of(NETWORK, params, batch, config, blocks)
+
+
+def test_a_target_of_the_entropy_needs_whole_minibatches():
+    with pytest.raises(ValueError, match="target_entropy needs the entropy of a whole minibatch"):
+        ppo.make(NETWORK, ppo.Config(target_entropy=0.5, microbatch_size=4))
+
+
 def rollout_of(agent, state, key, steps=6, envs=4, env: Any = None):
     env = env or toy.ActionReward()
     made = loop.make_loop(env, (), agent, loop.Config(envs, steps))
