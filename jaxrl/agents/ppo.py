@@ -213,13 +213,14 @@ def gradient_of(
     network: Any, params: PyTree, batch: Batch, config: Config, blocks: int
 ) -> tuple[PyTree, dict[str, jax.Array]]:
     """The gradient of the loss of a minibatch, and its metrics."""
-    if config.microbatch_size is None:
+    size = config.microbatch_size
+    if size is None:
         return jax.grad(loss, argnums=1, has_aux=True)(network, params, batch, config)
     if config.standardise:  # over the whole minibatch
         batch = batch._replace(advantage=policy_gradient.standardise(batch.advantage))
         config = replace(config, standardise=False)
     of_part = lambda part: jax.grad(loss, argnums=1, has_aux=True)(network, params, part, config)
-    return minibatches.mean_of_parts(of_part, batch, config.microbatch_size, blocks)
+    return minibatches.mean_of_parts(of_part, batch, size, blocks)
 
 
 def loss(

@@ -32,14 +32,14 @@ def scores() -> str:
     chosen = [found[case.name] for case in common_ground.cases() if case.name in found]
     head = (
         "environment | preset | steps | return, greedy | lowest to highest seed | "
-        "while it explores, last tenth | CleanRL | seconds a seed"
+        "while it explores, last tenth | PureJaxRL, the same | CleanRL | seconds a seed"
     )
-    return table(head, map(row, chosen), chosen)
+    peers = latest(records("peer_scores"), "case")
+    return table(head, [row(x, peers) for x in chosen], [*chosen, *peers.values()])
 
 
-def row(record: Record) -> list[str]:
+def row(record: Record, peers: dict[str, Record]) -> list[str]:
     mean, low, high = common_ground.summary(record["returns"])
-    late = [x for x in record["late"] if x is not None]
     name = record["env"] + "".join(f", {x}" for x in record["flags"] if "=" in x)
     return [
         name,
@@ -47,10 +47,21 @@ def row(record: Record) -> list[str]:
         f"{record['steps'] / 1e6:g} M",
         f"{mean:.4g} ({low:.4g} to {high:.4g})",
         f"{min(record['returns']):.4g} to {max(record['returns']):.4g}",
-        f"{sum(late) / len(late):.4g}" if late else "",
+        late(record),
+        late(peers.get(record["case"].replace("_minatar", ""))),
         CLEANRL.get(record["case"], ""),
         f"{record['seconds'] / record['seeds']:.0f}",
     ]
+
+
+def late(record: Record | None) -> str:
+    """What agents reached while they explored, and of how many seeds if not of ten."""
+    found = [x for x in record["late"] if x is not None] if record else []
+    if not record or not found:
+        return ""
+    mean, low, high = common_ground.summary(found)
+    seeds = "" if len(found) == 10 else f", {len(found)} seeds"
+    return f"{mean:.4g} ({low:.4g} to {high:.4g}){seeds}"
 
 
 def peers() -> str:
