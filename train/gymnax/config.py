@@ -200,12 +200,14 @@ PRESETS: dict[str, AnyConfig] = {
     ),
     "recurrent": Recurrent(env=Game("MemoryChain-bsuite")),
     "dqn": DQN(
+        anneal=False,  # it slows learning before the end, where some seeds then stay
         loop=LoopConfig(num_envs=10, num_steps=1),
         agent=dqn.Config(
             learning_rate=2.5e-4,
             batch_size=128,
             updates_per_rollout=1,
             capacity=10_000,
+            warmup=10_000,
             target_period=50,
             loss="squared",
             max_grad_norm=None,
