@@ -124,9 +124,7 @@ def curves(
             name = f"ours, the same in {BLOCKS} blocks"
             trains[name] = our_ppo(size, groups[-1], part, BLOCKS)
         for name, train in trains.items():
-            record, _ = jax.jit(on_cores(train, seeds))(jax.random.key(0))
-            each = [Record(*of_seed) for of_seed in zip(*jax.device_get(record), strict=True)]
-            rows.append({"name": name, **learned(each)})
+            rows.append({"name": name, **learned(trained(train, seeds))})
         return {**size._asdict(), "seeds": seeds, "rows": rows}
 
     return case
@@ -178,6 +176,12 @@ def contenders(trains: dict[str, Train]) -> list[Contender]:
 def side_by_side(train: Train, seeds: int) -> Train:
     """The training of so many seeds, from one key."""
     return lambda key: jax.vmap(train)(jax.random.split(key, seeds))
+
+
+def trained(train: Train, seeds: int) -> list[Record]:
+    """What each of so many seeds has learned; the learners are left out."""
+    record, _ = jax.jit(on_cores(lambda key: (train(key)[0], ()), seeds))(jax.random.key(0))
+    return [Record(*of_seed) for of_seed in zip(*jax.device_get(record), strict=True)]
 
 
 def on_cores(train: Train, seeds: int) -> Train:

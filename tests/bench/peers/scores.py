@@ -14,13 +14,12 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from tests.bench.common_ground import MINATAR, summary
 from tests.bench.peers import shim
-from tests.bench.peers.cases import DQN_UPDATES, LAST, NARROW, Peers, curve, on_cores
-from tests.bench.peers.training import Record, Size, Train, their_dqn, their_ppo
+from tests.bench.peers.cases import DQN_UPDATES, LAST, NARROW, Peers, curve, trained
+from tests.bench.peers.training import Size, Train, their_dqn, their_ppo
 from tests.bench.snake_speed import append, machine
 
 RESULTS = Path(__file__).parents[1] / "results" / "peer_scores.json"
@@ -62,9 +61,7 @@ def train_of(peers: Peers, case: Case) -> Train:
 def measure(peers: Peers, case: Case, seeds: int) -> dict[str, Any]:
     """Trains all seeds and returns their late returns; None for one that ended no episode."""
     started = time.perf_counter()
-    train = train_of(peers, case)
-    record, _ = jax.jit(on_cores(lambda key: (train(key)[0], ()), seeds))(jax.random.key(0))
-    each = [Record(*one) for one in zip(*jax.device_get(record), strict=True)]
+    each = trained(train_of(peers, case), seeds)
     late = [float(curve(one, round(1 / LAST))[-1]) for one in each]
     return {
         **machine(),
