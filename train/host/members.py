@@ -89,7 +89,7 @@ def unpacked(member: Varied, kind: Any) -> Any:
 
 def all_of(chunk: Chunk, mesh: Mesh | None) -> Chunk:
     """`chunk` of one member, whose report is `[U, ...]`, as that of all: `[U, M, ...]`."""
-    every = side_by_side(chunk) if mesh is None else shared(chunk, mesh)
+    every = side_by_side(chunk) if mesh is None else on_each_device(chunk, mesh)
 
     def of_all(states: PyTree, count: jax.Array) -> tuple[PyTree, PyTree]:
         states, reports = every(states, count)
@@ -98,7 +98,7 @@ def all_of(chunk: Chunk, mesh: Mesh | None) -> Chunk:
     return of_all
 
 
-def shared(chunk: Chunk, mesh: Mesh) -> Chunk:
+def on_each_device(chunk: Chunk, mesh: Mesh) -> Chunk:
     """`chunk` of all members, each device training its own and asking no other.
 
     Cores of a CPU train them in turns, which keeps the state of one in the cache.

@@ -189,7 +189,7 @@ def on_cores(train: Train, seeds: int) -> Train:
     mesh = devices.mesh_of("auto", seeds, blocks=1)
     if mesh is None:
         return side_by_side(train, seeds)
-    every = members.shared(lambda key, count: (key, train(key)), mesh)
+    every = members.on_each_device(lambda key, count: (key, train(key)), mesh)
     return lambda key: every(jax.random.split(key, seeds), jnp.int32(1))[1]
 
 
