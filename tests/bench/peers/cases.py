@@ -55,12 +55,12 @@ def ppo(
 
 
 def ppo_speed(peers: Peers, seconds: float) -> dict[str, Any]:
-    """Ours also as one training on all cores."""
-    size, cores = WIDE._replace(updates=20), jax.device_count()
+    """Ours also as one training on several cores."""
+    size = WIDE._replace(updates=20)
     trains = ppo(peers, size, (1, 16, 64), (256,))
-    if cores > 1:
-        spread = our_ppo(size, 64, 256, BLOCKS, cores)
-        trains[f"ours, the same in {BLOCKS} blocks on {cores} cores"] = spread
+    if jax.device_count() >= BLOCKS:
+        spread = our_ppo(size, 64, 256, BLOCKS, cores=BLOCKS)
+        trains[f"ours, the same in {BLOCKS} blocks on {BLOCKS} cores"] = spread
     timings = in_turns(contenders(trains), seconds)
     return {**size._asdict(), **compared(timings, size.steps)}
 
@@ -96,9 +96,14 @@ def many(trains: dict[str, Train], size: Size, seeds: int, seconds: float) -> di
 
 def dqn(peers: Peers, updates: int) -> dict[str, Train]:
     """Theirs and ours."""
+    return {PEER: their_dqn(dqn_of(peers), updates), "ours": our_dqn(updates)}
+
+
+def dqn_of(peers: Peers) -> ModuleType:
+    """PureJaxRL's DQN. Raises ValueError where it could not be loaded."""
     if peers.dqn is None:
         raise ValueError("PureJaxRL's DQN imports flashbax, which is not installed: install it")
-    return {PEER: their_dqn(peers.dqn, updates), "ours": our_dqn(updates)}
+    return peers.dqn
 
 
 def dqn_speed(peers: Peers, seconds: float) -> dict[str, Any]:

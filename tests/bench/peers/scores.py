@@ -18,7 +18,7 @@ import numpy as np
 
 from tests.bench.common_ground import MINATAR, summary
 from tests.bench.peers import shim
-from tests.bench.peers.cases import DQN_UPDATES, LAST, NARROW, Peers, curve, trained
+from tests.bench.peers.cases import DQN_UPDATES, LAST, NARROW, Peers, curve, dqn_of, trained
 from tests.bench.peers.training import Size, Train, their_dqn, their_ppo
 from tests.bench.snake_speed import append, machine
 
@@ -50,9 +50,7 @@ CASES = [
 def train_of(peers: Peers, case: Case) -> Train:
     """Its training, with the numbers it comes with."""
     if case.algorithm == "dqn":
-        if peers.dqn is None:
-            raise SystemExit("PureJaxRL's DQN imports flashbax: install it")
-        return their_dqn(peers.dqn, DQN_UPDATES, ENV_NAME=case.env_id)
+        return their_dqn(dqn_of(peers), DQN_UPDATES, ENV_NAME=case.env_id)
     if case.env_id.endswith("MinAtar"):
         return their_ppo(peers.ppo, OF_MINATAR, ENV_NAME=case.env_id, **IN_MINATAR)
     return their_ppo(peers.ppo, NARROW, ENV_NAME=case.env_id)
