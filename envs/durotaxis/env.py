@@ -11,7 +11,7 @@ import numpy as np
 from gymnax.environments import spaces
 
 from envs.base import Environment, check_name, is_traced, select
-from envs.durotaxis import actions, heirs, marking, observation, rewards, rules, substrate
+from envs.durotaxis import actions, heirs, marking, observation, pairwise, rewards, rules, substrate
 from envs.durotaxis.features import Features
 from envs.durotaxis.reward_step import Ending, Step, ending_of, farthest, is_terminated
 from envs.durotaxis.rules import Growth
@@ -255,10 +255,10 @@ class Durotaxis(Environment):
         }
 
     def features(self, state: State, params: Params) -> Features:
-        return observation.colony_features(state.colony, self.is_full)
+        return pairwise.colony_features(state.colony, self.is_full)
 
     def initial_features(self, state: State, params: Params) -> Features:
-        return observation.initial_colony_features(state.colony, self.num_founders, self.is_full)
+        return pairwise.initial_colony_features(state.colony, self.num_founders, self.is_full)
 
     def describe(self, state: State, features: Features, params: Params) -> jraph.GraphsTuple:
         size = params.width, params.height

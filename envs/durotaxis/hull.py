@@ -6,6 +6,8 @@ is the next vertex. So a point that lies beyond a straight side by rounding only
 and of points that coincide only the one in the lowest slot is.
 """
 
+from collections.abc import Callable
+from functools import reduce
 from typing import NamedTuple
 
 import jax
@@ -14,6 +16,7 @@ import jax.numpy as jnp
 TOLERANCE = 1e-3
 """How far outside the hull of the others a point must lie to be a vertex, px: some ten times the
 rounding error of float32 at 1000 px, and a fiftieth of the shortest step of a colony."""
+LANES = 8
 
 
 class Hull(NamedTuple):
@@ -130,7 +133,7 @@ def _next(
     # Rotated left by the angle whose sine is tolerance / distance: the limit set by this point.
     tangent = TOLERANCE * jax.lax.rsqrt(jnp.maximum(squared - TOLERANCE**2, TOLERANCE**4))
     rotated = (cotangent + tangent) / (1 - cotangent * tangent)
-    limit = jnp.min(jnp.where(cotangent * tangent < 1, rotated, jnp.inf))
+    limit = _least(jnp.where(cotangent * tangent < 1, rotated, jnp.inf))
     # The barrier is for speed: XLA for CPU fuses the minimum badly with what follows.
     limit, cotangent, squared = jax.lax.optimization_barrier((limit, cotangent, squared))
     return _argmax(jnp.where(cotangent <= limit, squared, -1.0))
@@ -155,4 +158,18 @@ def _extremes(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
 def _argmax(values: jax.Array) -> jax.Array:
     """Int32: the lowest slot of the largest value; faster than `jnp.argmax` on a CPU."""
     slots = jnp.arange(values.size, dtype=values.dtype)
-    return jnp.min(jnp.where(values == jnp.max(values), slots, values.size - 1)).astype(jnp.int32)
+    return _least(jnp.where(values == _largest(values), slots, values.size - 1)).astype(jnp.int32)
+
+
+def _least(values: jax.Array) -> jax.Array:
+    return jnp.min(_folded(jnp.minimum, values))
+
+
+def _largest(values: jax.Array) -> jax.Array:
+    return jnp.max(_folded(jnp.maximum, values))
+
+
+def _folded(pick: Callable[[jax.Array, jax.Array], jax.Array], values: jax.Array) -> jax.Array:
+    """`[LANES]` of `[P]`: XLA for CPU compares a short row one number at a time, but not slices."""
+    padded = jnp.pad(values, (0, -values.size % LANES), mode="edge")
+    return reduce(pick, [padded[i : i + LANES] for i in range(0, padded.size, LANES)])

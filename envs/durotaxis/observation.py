@@ -27,9 +27,8 @@ import jax
 import jax.numpy as jnp
 import jraph
 
-from envs.durotaxis import hull, rules, selection, substrate
+from envs.durotaxis import selection, substrate
 from envs.durotaxis.features import (
-    SAME_PLACE,
     EdgeFeatures,
     Features,
     GraphFeatures,
@@ -44,7 +43,6 @@ from envs.durotaxis.substrate import Law, Number
 NODE_SIZE = len(NodeFeatures._fields)
 EDGE_SIZE = len(EdgeFeatures._fields)
 GRAPH_SIZE = len(GraphFeatures._fields)
-TILE = 4  # cells whose distances to all others are added up per iteration
 
 
 def shapes(capacity: int) -> jraph.GraphsTuple:
@@ -67,66 +65,6 @@ def shapes(capacity: int) -> jraph.GraphsTuple:
     )
 
 
-def colony_features(colony: Colony, pairwise: bool = True) -> Features:
-    """The convex hull and mean pairwise distances: O(C²) time in O(C) memory.
-
-    Without `pairwise` (static) nothing is computed and all is 0.
-    """
-    if not pairwise:
-        nothing = jnp.zeros_like(colony.x)
-        return Features(nothing > 0, jnp.zeros_like(nothing, shape=()), nothing)
-    is_alive = rules.alive(colony)
-    is_vertex, hull_area = hull.convex_hull(colony.x, colony.y, is_alive)
-    return Features(is_vertex, hull_area, mean_distance(colony.x, colony.y, is_alive))
-
-
-def initial_colony_features(colony: Colony, num_founders: int, pairwise: bool = True) -> Features:
-    """`colony_features` where only the first `num_founders` slots (static) can hold cells."""
-    present, beyond = max(num_founders, 1), colony.x.size - max(num_founders, 1)
-    small = Colony(
-        x=colony.x[:present],
-        y=colony.y[:present],
-        parent=colony.parent[:present],
-        birth=colony.birth[:present],
-        num_nodes=colony.num_nodes,
-    )
-    found = colony_features(small, pairwise)
-    return Features(
-        is_vertex=jnp.pad(found.is_vertex, (0, beyond)),
-        hull_area=found.hull_area,
-        mean_distance=jnp.pad(found.mean_distance, (0, beyond)),
-    )
-
-
-def mean_distance(x: jax.Array, y: jax.Array, mask: jax.Array) -> jax.Array:
-    """From each of the points x, y `[P]` (px) to those in `mask` `[P]`; float32 `[P]`, px.
-
-    Only points more than `SAME_PLACE` away count; 0 where there are none, and outside
-    `mask`. The sum runs over tiles of points up to the last in `mask`, so no `[P, P]` matrix is
-    ever held, and small colonies cost little.
-    """
-    nearest = SAME_PLACE**2
-    beyond = (0, -x.size % TILE)
-    columns = [jnp.pad(v, beyond).reshape(-1, TILE) for v in (x, y, mask.astype(jnp.float32))]
-    tiles = jnp.stack(columns, axis=1)  # [P / TILE, 3, TILE]
-    slot = jnp.arange(x.size, dtype=jnp.float32)
-    last = jnp.max(jnp.where(mask, slot, -1.0)).astype(jnp.int32)
-
-    def add(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        i, total, count = carry
-        for other_x, other_y, weight in tiles[i].T:
-            squared = (x - other_x) ** 2 + (y - other_y) ** 2
-            counts = jnp.where(squared > nearest, weight, 0.0)
-            total += counts * jnp.sqrt(jnp.maximum(squared, nearest))
-            count += counts
-        return i + 1, total, count
-
-    zeros = jnp.zeros_like(x)
-    start = (jnp.zeros_like(last), zeros, zeros)
-    _, total, count = jax.lax.while_loop(lambda carry: carry[0] * TILE <= last, add, start)
-    return jnp.where(mask, total / jnp.maximum(count, 1), 0.0)
-
-
 def describe(
     colony: Colony,
     features: Features,
@@ -142,7 +80,7 @@ def describe(
     `time` is int32, steps; `width` and `height` are px; for `law` and `field` see `substrate`. The
     real edges come first, in the order of the children; those after them lead from node C, which is
     never real, to itself. `n_node` is [N, C + 1 - N] and `n_edge` [E, C - E]; all padding is 0.
-    What `colony_features` leaves out without `pairwise` is 0 too.
+    What `pairwise.colony_features` leaves out without `pairwise` is 0 too.
     """
     capacity, num_nodes = colony.x.size, colony.num_nodes
     log_intensity = substrate.log_intensity(law, field, colony.x, colony.y, width, height)

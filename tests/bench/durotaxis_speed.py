@@ -7,6 +7,8 @@ Children of `directed` colonies go far, at a random angle drawn beforehand, so a
 about 40 steps. `unseen` reads neither observation nor info, and the compiler leaves them out;
 `local` and `full` write the observation to memory, as an agent would find it, and add it up.
 
+With JAX_NUM_CPU_DEVICES=2 there are rows where two cores share the colonies, each a device.
+
 Training: one call is some updates of `train.durotaxis`, all its own, evaluation apart.
 
 All rows are measured in turns, so that a busy moment of the machine falls on all of them, and in
@@ -27,6 +29,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
 from envs.durotaxis.env import Durotaxis
 from tests.bench.snake_speed import LEAST_SECONDS, append, machine
@@ -75,9 +79,16 @@ class Timing(NamedTuple):
 
 
 def stepping(
-    seen: str, colonies: int, capacity: int, spawning: str, steps: int, policies: list[str]
+    seen: str,
+    colonies: int,
+    capacity: int,
+    spawning: str,
+    steps: int,
+    policies: list[str],
+    cores: int = 1,
 ) -> list[Case]:
-    """The environment alone, under each of the policies."""
+    """The environment alone, under each of the policies; `cores` share the colonies equally."""
+    share = colonies // cores
     form = "global" if spawning == "directed" else "ratio"
     env = Durotaxis(capacity, spawning=spawning, action=form, observation=SEEN[seen])
     params = dataclasses.replace(env.default_params, threshold_nodes=100 * capacity / 128)
@@ -93,24 +104,38 @@ def stepping(
             key, step_key = jax.random.split(key)
             action = jax.vmap(act, (None, 0, 0))(policy, state, theta)
             obs, state, reward, terminated, _, _ = jax.vmap(env.step, (0, 0, 0, None))(
-                jax.random.split(step_key, colonies), state, action, params
+                jax.random.split(step_key, share), state, action, params
             )
             total += jnp.mean(reward + terminated)
             if seen != "unseen":
-                total += checksum(jax.lax.optimization_barrier(obs)) / colonies
+                total += checksum(jax.lax.optimization_barrier(obs)) / share
             return (state, key, total), jnp.mean(state.colony.num_nodes.astype(jnp.float32))
 
         state, key, total = carry
         key, angle_key = jax.random.split(key)
-        angles = jax.random.uniform(angle_key, (steps, colonies), minval=-0.5, maxval=0.5)
+        angles = jax.random.uniform(angle_key, (steps, share), minval=-0.5, maxval=0.5)
         carry, nodes = jax.lax.scan(one, (state, key, total), angles)
         return carry, jnp.mean(nodes)
 
-    keys = jax.random.split(jax.random.key(0), colonies)
-    first = jax.jit(lambda keys: jax.vmap(env.reset, (0, None))(keys, params)[1])(keys)
-    policy, carry = POLICIES["hold"], (first, jax.random.key(1), jnp.zeros(()))
+    def start(key: jax.Array) -> tuple:
+        place_key, key = jax.random.split(key)
+        keys = jax.random.split(place_key, share)
+        return jax.vmap(env.reset, (0, None))(keys, params)[1], key, jnp.zeros(())
+
+    def on_cores(function: Callable, *whole: P) -> Callable:
+        """Of one core's share, as a function of all, whose arrays have an axis of cores first."""
+        mesh = jax.make_mesh((cores,), ("core",), axis_types=(AxisType.Auto,))
+        first = lambda tree: jax.tree.map(lambda x: x[0], tree)
+        one = lambda *given: jax.tree.map(
+            lambda x: x[None], function(*given[:-1], first(given[-1]))
+        )
+        specs = {"in_specs": (*whole, P("core")), "out_specs": P("core")}
+        return jax.jit(jax.shard_map(one, mesh=mesh, check_vma=False, **specs))
+
+    carry = on_cores(start)(jax.random.split(jax.random.key(0), cores))
+    policy = POLICIES["hold"]
     started = time.perf_counter()
-    program = jax.jit(scan).lower(policy, carry).compile()
+    program = on_cores(scan, P()).lower(policy, carry).compile()
     compile_s = time.perf_counter() - started
 
     def case(name: str) -> Case:
@@ -118,9 +143,9 @@ def stepping(
 
         def run() -> Any:
             kept[0], nodes = jax.block_until_ready(program(POLICIES[name], kept[0]))
-            return nodes
+            return jnp.mean(nodes)
 
-        title = f"{spawning} {seen}, {name}"
+        title = f"{spawning} {seen}, {name}" + (f", {cores} cores" if cores > 1 else "")
         return Case(title, colonies, capacity, steps * colonies, compile_s, run)
 
     return [case(name) for name in policies]
@@ -172,10 +197,13 @@ def measure(cases: list[Case], repeats: int) -> list[Timing]:
 
 
 def all_cases(colonies: list[int], steps: int, updates: int) -> list[Case]:
-    cases = []
+    cases, cores = [], len(jax.devices())
     for number in colonies:
         for seen in SEEN:
             cases += stepping(seen, number, 128, "directed", steps, ["hold", "small"])
+            if cores > 1:
+                policies = ["hold", "small"]
+                cases += stepping(seen, number, 128, "directed", steps, policies, cores)
         cases += stepping("unseen", number, 128, "isotropic", steps, ["hold"])
     for capacity in (64, 256, 512):
         for seen in ("unseen", "local"):

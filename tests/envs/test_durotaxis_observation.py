@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull, distance
 
-from envs.durotaxis import features, observation, substrate
+from envs.durotaxis import features, hull, observation, pairwise, rules, substrate
 from envs.durotaxis.rules import Colony
 from envs.durotaxis.substrate import Law
 
@@ -40,12 +40,19 @@ def random_colony(num_nodes, rng):
 
 @jax.jit
 def look(colony, law):
-    found = observation.colony_features(colony)
+    found = pairwise.colony_features(colony)
     log_intensity = substrate.log_intensity(law, NO_FIELD, colony.x, colony.y, *SIZE)
     nodes = features.node_features(colony, found, jnp.int32(TIME), log_intensity)
     whole = features.graph_features(colony, found, log_intensity)
     seen = observation.describe(colony, found, jnp.int32(TIME), law, NO_FIELD, *SIZE)
     return nodes, whole, seen
+
+
+@jax.jit
+def look_alone(colony):
+    """Of all slots, without a batch."""
+    is_vertex, area = hull.convex_hull(colony.x, colony.y, rules.alive(colony))
+    return is_vertex, area, pairwise.mean_distance(colony.x, colony.y, rules.alive(colony))
 
 
 def raw(colony, law=GROUND):
@@ -215,11 +222,11 @@ def test_steep_ground(slope, base):
 
 def test_features_of_founders():
     colony = random_colony(5, np.random.default_rng(5))
-    first = jax.jit(observation.initial_colony_features, static_argnums=(1, 2))
-    every = jax.jit(observation.colony_features, static_argnums=1)
-    for pairwise in (True, False):
-        short = first(colony, 5, pairwise)
-        full = every(colony, pairwise)
+    first = jax.jit(pairwise.initial_colony_features, static_argnums=(1, 2))
+    every = jax.jit(pairwise.colony_features, static_argnums=1)
+    for is_full in (True, False):
+        short = first(colony, 5, is_full)
+        full = every(colony, is_full)
         for a, b in zip(jax.tree.leaves(short), jax.tree.leaves(full), strict=True):
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
             np.testing.assert_allclose(a, b, rtol=1e-6)
@@ -227,10 +234,23 @@ def test_features_of_founders():
     assert not np.any(first(nobody, 0, True).is_vertex)
 
 
+def test_features_of_a_batch_are_those_of_each(colonies):
+    """Of few cells and of many, which are computed in different numbers of slots."""
+    every = jax.jit(jax.vmap(jax.vmap(pairwise.colony_features)))
+    few, many = [colonies[i] for i in (0, 1, 0)], [colonies[i] for i in (0, 4, 6)]
+    for batch in ([few, few], [few, many]):
+        rows = [jax.tree.map(lambda *x: jnp.stack(x), *row) for row in batch]
+        found = every(jax.tree.map(lambda *x: jnp.stack(x), *rows))
+        for i, row in enumerate(batch):
+            for j, colony in enumerate(row):
+                for a, b in zip(jax.tree.leaves(found), look_alone(colony), strict=True):
+                    np.testing.assert_allclose(a[i, j], b, rtol=1e-5)
+
+
 def test_without_what_is_dear(colonies):
     @jax.jit
     def cheap(colony):
-        found = observation.colony_features(colony, pairwise=False)
+        found = pairwise.colony_features(colony, pairwise=False)
         time = jnp.int32(TIME)
         return observation.describe(colony, found, time, GROUND, NO_FIELD, *SIZE, pairwise=False)
 

@@ -38,19 +38,23 @@ def speed() -> str:
         for row in record["rows"]
     }
     words = {"unseen": "unseen", "local": "without hull and centrality", "full": "all features"}
+    cores = {"": 1, ", 2 cores": 2}
     rows = [
         (
             f"{colonies:,}",
+            number,
             words[seen],
             *(
-                thousands(best[f"directed {seen}, {policy}", colonies, 128])
+                thousands(best[f"directed {seen}, {policy}{suffix}", colonies, 128])
                 for policy in ("hold", "small")
             ),
         )
         for colonies in (2048, 256)
+        for suffix, number in cores.items()
         for seen in words
     ]
-    return table("colonies | observation | 75 cells, steps/s | 6 cells, steps/s", rows, [record])
+    head = "colonies | devices | observation | 75 cells, steps/s | 6 cells, steps/s"
+    return table(head, rows, [record])
 
 
 def training_speed() -> str:

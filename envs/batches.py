@@ -1,0 +1,80 @@
+"""Work that knows its whole batch, although it is written into a function of one instance.
+
+`vmap` hides the batch: a `lax.switch` computes every branch, and every step of a loop streams the
+arrays of all instances through memory. `of_batches` gives a function the batch as it is, under any
+number of `vmap`s, and `in_tiles` goes through it in parts that stay in a core's cache.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+CACHED = 4096
+"""Numbers in an array of a tile: few enough that XLA does not share a step of a loop among threads
+either, which takes longer than the step."""
+
+
+def of_batches(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` for use under `vmap`, where it is called once with the axes of all batches.
+
+    It takes and returns pytrees of arrays `[*batch, ...]`, where `batch` is `()` without `vmap`;
+    the axis of the outermost `vmap` is the first. Not for reverse differentiation of its loops.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def call(*given: Any) -> Any:
+        return function(*given)
+
+    @call.def_vmap
+    def call_on_all(size: int, batched: Any, *given: Any) -> tuple[Any, Any]:
+        repeated = jax.tree.map(
+            lambda x, has_axis: x if has_axis else jnp.broadcast_to(x, (size, *jnp.shape(x))),
+            given,
+            tuple(batched),
+        )
+        found = call(*repeated)
+        return found, jax.tree.map(lambda _: True, found)
+
+    return call
+
+
+def in_tiles(function: Callable[..., Any], *given: jax.Array) -> Any:
+    """`function` of each row of arrays `[*batch, P]`; on a CPU, some instances at a time.
+
+    Accelerators, which have enough cores for all of them, take the whole batch at once.
+    """
+    whole = partial(each, function)
+    if given[0].ndim < 2:
+        return whole(*given)
+    return jax.lax.platform_dependent(*given, cpu=partial(_tiled, function), default=whole)
+
+
+def _tiled(function: Callable[..., Any], *given: jax.Array) -> Any:
+    """Tiles take every so-manieth instance, so that an axis split over devices stays so."""
+    axis = given[0].ndim - 2
+    batch, size = given[0].shape[axis], given[0].size // given[0].shape[axis]
+    width = min(batch, max(1, CACHED // max(size, 1)))
+    count = -(-batch // width)
+
+    def split(x: jax.Array) -> jax.Array:
+        pad = [(0, width * count - batch if i == axis else 0) for i in range(x.ndim)]
+        parts = jnp.pad(x, pad).reshape(*x.shape[:axis], width, count, *x.shape[axis + 1 :])
+        return jnp.moveaxis(parts, axis + 1, 0)
+
+    def joined(x: jax.Array) -> jax.Array:
+        parts = jnp.moveaxis(x, 0, axis + 1)
+        every = parts.reshape(*parts.shape[:axis], width * count, *parts.shape[axis + 2 :])
+        return jax.lax.slice_in_dim(every, 0, batch, axis=axis)
+
+    tiles = tuple(split(x) for x in given)
+    return jax.tree.map(joined, jax.lax.map(lambda tile: each(function, *tile), tiles))
+
+
+def each(function: Callable[..., Any], *given: jax.Array) -> Any:
+    """`vmap` over all axes but the last."""
+    for _ in range(given[0].ndim - 1):
+        function = jax.vmap(function)
+    return function(*given)
