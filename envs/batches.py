@@ -56,8 +56,8 @@ def _tiled(function: Callable[..., Any], *given: jax.Array) -> Any:
     """Tiles take every so-manieth instance, so that an axis split over devices stays so."""
     axis = given[0].ndim - 2
     batch, size = given[0].shape[axis], given[0].size // given[0].shape[axis]
-    width = min(batch, max(1, CACHED // max(size, 1)))
-    count = -(-batch // width)
+    count = -(-batch // max(1, CACHED // max(size, 1)))
+    width = -(-batch // count)
 
     def split(x: jax.Array) -> jax.Array:
         pad = [(0, width * count - batch if i == axis else 0) for i in range(x.ndim)]

@@ -302,6 +302,7 @@ PRESETS = {
     "spawn_only": Config(env=experiment(weights=SPAWN_ONLY, delta_intensity=0.5)),
     "two_stage": Config(env=experiment(), curriculum=Curriculum(hold_spawn=0.4)),
     "tree": Config(env=experiment(deletion="tree")),
+    "recovery": Config(env=experiment(recovery_nodes=5, bounds=Bounds(delete_ratio=(0.0, 1.0)))),
     "three_part": Config(env=experiment(weights=rewards.weights_of("three_part"))),
     "state_machine": Config(env=experiment(weights=rewards.weights_of("state_machine"))),
 }
@@ -320,6 +321,7 @@ SUMMARIES = {
     "spawn_only": "Prices of where children land, and the ending.",
     "two_stage": "Deletion alone is learned first, then all of the action.",
     "tree": "The colony stays one tree: the leftmost child takes the place of the dead.",
+    "recovery": "The colony may delete all of its cells, and then begins again.",
     "three_part": "Deletion, distance and ending, as in the second version.",
     "state_machine": "Marks and deadlines of deletion, as in the third version.",
 }

@@ -38,7 +38,7 @@ def speed() -> str:
         for row in record["rows"]
     }
     words = {"unseen": "unseen", "local": "without hull and centrality", "full": "all features"}
-    cores = {"": 1, ", 2 cores": 2}
+    cores = {"": "1", ", 2 cores": "2"}
     rows = [
         (
             f"{colonies:,}",
