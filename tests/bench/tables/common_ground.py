@@ -12,6 +12,18 @@ CLEANRL = {  # docs/rl-algorithms of github.com/vwxyzjn/cleanrl at fe8d8a0: 0.5 
     "dqn Acrobot-v1": "-91.5 ± 7.2",
     "dqn MountainCar-v0": "-195.0 ± 8.5",
 }
+GYMNAX = {  # README of gymnax 1.0.1: its own agents of github.com/RobertTLange/gymnax-blines
+    "CartPole-v1": "500",
+    "Acrobot-v1": "-80",
+    "MountainCar-v0": "-118",
+    "Pendulum-v1": "-130",
+    "MountainCarContinuous-v0": "92",
+    "BernoulliBandit-misc": "90",
+    "Breakout-MinAtar": "28",
+    "Asterix-MinAtar": "15",
+    "SpaceInvaders-MinAtar": "131",
+    "Freeway-MinAtar": "58",
+}
 TITLES = {
     "ppo_speed": "PPO in CartPole, 256 × 128 steps, 4 epochs of 4 minibatches: steps/s",
     "ppo_curves": "What PPO learns of half a million steps, PureJaxRL's own sizes, ten seeds",
@@ -32,7 +44,7 @@ def scores() -> str:
     chosen = [found[case.name] for case in common_ground.cases() if case.name in found]
     head = (
         "environment | preset | steps | return, greedy | lowest to highest seed | "
-        "while it explores, last tenth | PureJaxRL, the same | CleanRL | seconds a seed"
+        "while it explores, last tenth | PureJaxRL, the same | CleanRL | gymnax | seconds a seed"
     )
     peers = latest(records("peer_scores"), "case")
     return table(head, [row(x, peers) for x in chosen], [*chosen, *peers.values()])
@@ -50,6 +62,7 @@ def row(record: Record, peers: dict[str, Record]) -> list[str]:
         late(record),
         late(peers.get(record["case"].replace("_minatar", ""))),
         CLEANRL.get(record["case"], ""),
+        GYMNAX.get(record["env"], ""),
         f"{record['seconds'] / record['seeds']:.0f}",
     ]
 
