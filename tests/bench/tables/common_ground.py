@@ -57,7 +57,7 @@ def row(record: Record, peers: dict[str, Record]) -> list[str]:
         name,
         f"`{record['preset']}`",
         f"{record['steps'] / 1e6:g} M",
-        f"{mean:.4g} ({low:.4g} to {high:.4g})",
+        f"{mean:.4g} ({low:.4g} to {high:.4g}){few(record['returns'])}",
         f"{min(record['returns']):.4g} to {max(record['returns']):.4g}",
         late(record),
         late(peers.get(record["case"].replace("_minatar", ""))),
@@ -73,8 +73,12 @@ def late(record: Record | None) -> str:
     if not record or not found:
         return ""
     mean, low, high = common_ground.summary(found)
-    seeds = "" if len(found) == 10 else f", {len(found)} seeds"
-    return f"{mean:.4g} ({low:.4g} to {high:.4g}){seeds}"
+    return f"{mean:.4g} ({low:.4g} to {high:.4g}){few(found)}"
+
+
+def few(found: list[float]) -> str:
+    """How many seeds there are, if not ten."""
+    return "" if len(found) == 10 else f", {len(found)} seeds"
 
 
 def peers() -> str:
