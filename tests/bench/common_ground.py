@@ -23,6 +23,7 @@ from train.host import metrics_file, records
 RESULTS = Path(__file__).parent / "results" / "common_ground.json"
 GAMES = 200
 MINATAR = ("Breakout", "Asterix", "SpaceInvaders", "Freeway")
+FLAGS = {("ppo", "Asterix"): ("--agent.discount=0.999", "--agent.learning-rate=0.001")}
 LENGTH = "memory_length=10"
 
 
@@ -57,7 +58,7 @@ def cases() -> list[Case]:
         *(Case("dqn", env_id, 500_000) for env_id in classic[:2]),
         Case("dqn", "MountainCar-v0", 500_000, ("--agent.repeat-exponent=2",)),
         *(
-            Case(f"{preset}_minatar", f"{game}-MinAtar", 10_000_000)
+            Case(f"{preset}_minatar", f"{game}-MinAtar", 10_000_000, FLAGS.get((preset, game), ()))
             for preset in ("ppo", "pqn")
             for game in MINATAR
         ),
@@ -120,7 +121,8 @@ def main() -> None:
     options = parser.parse_args()
     for case in cases():
         known = json.loads(options.out.read_text()) if options.out.is_file() else []
-        done = any(x["case"] == case.name and x["seeds"] == options.seeds for x in known)
+        same = {"case": case.name, "seeds": options.seeds, "flags": list(case.flags)}
+        done = any(same.items() <= x.items() for x in known)
         if done or (options.cases and case.name not in options.cases):
             continue
         directory = options.runs / case.name.replace(" ", "-")
