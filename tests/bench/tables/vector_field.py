@@ -111,17 +111,19 @@ def vae() -> str:
 
 
 def baselines() -> str:
-    record = records("vector_field_baselines")[-1]
+    found = records("vector_field_baselines")
     names = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
+    newest = {policy: record for record in found for policy in record["r2"]["arx"]}
     rows = [
         (
             f"`{policy}`",
-            *(f"{record['r2'][name][policy][k]:.3f}" for k in ("10", "30") for name in names),
+            *(f"{newest[policy]['r2'][x][policy][k]:.3f}" for k in ("10", "30") for x in names),
         )
-        for policy in ("bang50", "hold20", "random")
+        for policy in POLICIES
+        if policy in newest
     ]
     heads = [f"{label}, {k} steps" for k in ("10", "30") for label in names.values()]
-    return table(f"recorded by | {' | '.join(heads)}", rows, [record])
+    return table(f"recorded by | {' | '.join(heads)}", rows, newest.values())
 
 
 def speed() -> str:
