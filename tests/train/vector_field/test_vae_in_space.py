@@ -1,0 +1,68 @@
+"""A sequence VAE with three latent dimensions and an LSTM filter, from the outside."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from tests.train.images import assert_drawn
+from train.host import command
+from train.host.program import Wanted
+from train.host.runs import load
+from train.vector_field import fitted, scene, scores
+from train.vector_field.program import PROGRAM
+
+FLAGS = (
+    "sequence_vae --env.fields lorenz --env.dimension 3 --env.num-inputs 3 --plane 0 2 "
+    "--model.grid.dims 3 --model.field fourier --model.fourier.count 20 --model.hidden 4 "
+    "--model.recognition lstm --policies d_optimal bang5 --vae.policy.planner.candidates 8 "
+    "--vae.policy.planner.iterations 1 --run.num-seeds 1 --run.total-steps 150 "
+    "--run.chunk-steps 50"
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores, "HELD_OUT_STEPS", 100)
+        directory = tmp_path_factory.mktemp("latent") / "run"
+        assert command.main(PROGRAM, [*FLAGS.split(), f"--run.directory={directory}"]) == 0
+    return directory
+
+
+def test_its_field_is_the_learned_one_after_least_squares(finished):
+    """In NumPy: the affine map that takes the true decoder to the learned one, by `lstsq`."""
+    run, model = load(finished), fitted.load(finished, policy="bang5")
+    agent = jax.tree.map(lambda x: np.asarray(x[0, 0]), run.agents[0]["bang5"])
+    ours, true = agent.params["decoder"], agent.known.numbers.emission[0]
+    linear = np.linalg.lstsq(ours["matrix"], true.weight, rcond=None)[0]
+    shift = np.linalg.lstsq(ours["matrix"], true.bias - ours["offset"], rcond=None)[0]
+    arrays = np.load(finished / "experiments.npz")
+    axis = np.linspace(-2, 2, 25)
+    for i, j in ((0, 0), (12, 12), (3, 20)):
+        z = np.array([axis[i], 0.0, axis[j]])
+        expected = np.linalg.solve(linear, np.asarray(model.velocity(linear @ z + shift)))
+        np.testing.assert_allclose(arrays["learned"][0, 1, 0, i, j], expected[[0, 2]], rtol=2e-3)
+
+
+def test_what_it_records_and_scores_is_finite(finished):
+    content = json.loads((finished / "eval.json").read_text())
+    for name in ("d_optimal", "bang5"):
+        measures = content["seeds"][0][name]
+        assert np.shape(measures["r2"]) == (1, 31)
+        assert np.isfinite(measures["r2"]).all()
+        assert np.isfinite(measures["error"]).all()
+        recorded = np.load(finished / "recordings" / f"{name}-lorenz-seed0.npz")
+        assert recorded["y"].shape == (150, 20)
+        assert recorded["z"].shape == recorded["belief"].shape == (150, 3)
+        assert np.isfinite(recorded["belief"]).all()
+
+
+def test_its_pictures_and_report_show_a_plane(finished):
+    for name in ("fields.png", "information.png", "errors.png", "forecasts.png", "channels.png"):
+        assert_drawn(finished / name)
+    shown = scene.show(load(finished), Wanted(9, jax.random.key(0), 1_000, 0))
+    assert shown is not None
+    assert shown.episodes[0].frames["z"].shape == (150, 2)
