@@ -21,7 +21,7 @@ from tests.bench.snake_speed import append, machine
 from train.host.metrics_file import read_metrics
 from train.host.pictures import interval
 from train.host.run import run
-from train.vector_field.config import PRESETS, Config
+from train.vector_field.config import PRESETS, Config, World
 from train.vector_field.scores import comparisons, error_curves, stops
 from train.vector_field.training import make_training
 
@@ -71,6 +71,19 @@ NETWORK = replace(EIGHT, env=replace(EIGHT.env, fields=("network",)))
 BEHIND = replace(PRESETS["cart_pole"].bayesian, belief="filtered")
 OTHERS = ("d_optimal", "rnd", "disagreement", "d_optimal+rnd", "hold20")
 TOWARDS = replace(SEEN.bayesian.policy, goal=(1.5, 0.0), weights=Weights(goal=0.3))
+VAE = replace(
+    PRESETS["sequence_vae"],
+    policies=FEW,
+    run=replace(PRESETS["sequence_vae"].run, num_seeds=10),
+)
+THRICE = replace(VAE.run, num_seeds=3)
+TRIO = ("d_optimal", "bang50", "random")
+VAE_SPACE = replace(  # 15 bumps along each of three axes would be 3,375: waves instead
+    VAE,
+    env=World(("lorenz",), 3, num_inputs=3),
+    model=replace(VAE.model, field="fourier", grid=replace(VAE.model.grid, dims=3)),
+    plane=(0, 2),
+)
 CASES: dict[str, Config] = {
     "seen": case(SEEN, 5_000, POLICIES),
     "duffing": case(PRESETS["duffing"], 5_000, POLICIES),
@@ -107,11 +120,14 @@ CASES: dict[str, Config] = {
         bayesian=replace(SEEN.bayesian, policy=TOWARDS),
     ),
     "stopping": replace(case(SEEN, 5_000, ("d_optimal", "hold20"), fields=THREE), stop_gain=0.02),
-    "sequence_vae": replace(
-        PRESETS["sequence_vae"],
-        policies=FEW,
-        run=replace(PRESETS["sequence_vae"].run, num_seeds=10),
-    ),
+    "sequence_vae": VAE,
+    **{
+        f"sequence_vae, {where}{kind}": replace(
+            base, policies=TRIO, model=replace(base.model, recognition=kind), run=THRICE
+        )
+        for where, base in (("", VAE), ("lorenz, ", VAE_SPACE))
+        for kind in ("gru", "lstm")
+    },
 }
 
 
@@ -123,7 +139,8 @@ def measured(name: str, config: Config) -> dict[str, Any]:
         result = run(make_training(config), config, "vector_field", name)
         rows = read_metrics(result.directory)
     assert result.evaluation
-    at = min(AT, config.run.total_steps)
+    at, of_seeds = min(AT, config.run.total_steps), result.evaluation.content["seeds"]
+    r2 = {name: forecast(of_seeds, name) for name in config.policies}
     return {
         "case": name,
         "seeds": config.run.num_seeds,
@@ -133,15 +150,20 @@ def measured(name: str, config: Config) -> dict[str, Any]:
             score for f in range(len(config.env.fields)) for score in at_steps(rows, config, f)
         ],
         "ratios": comparisons(rows, config, at),
-        "r2_10": {
-            name: np.mean(
-                [[r[10] for r in seed[name]["r2"]] for seed in result.evaluation.content["seeds"]],
-                0,
-            ).tolist()
+        "r2_10": {name: r2[name]["10"] for name in config.policies},
+        "r2": r2,
+        "cosine": {
+            name: np.mean([seed[name]["cosine"] for seed in of_seeds], axis=0).tolist()
             for name in config.policies
         },
         "seconds": time.perf_counter() - started,  # all: compilation, experiments, evaluation
     }
+
+
+def forecast(of_seeds: list[dict[str, Any]], policy: str) -> dict[str, list[float]]:
+    """R² of forecasts 1, 10 and 30 steps ahead on each field, means over the seeds."""
+    mean = np.mean([seed[policy]["r2"] for seed in of_seeds], axis=0)  # [F, K + 1]
+    return {str(k): mean[:, k].tolist() for k in (1, 10, 30)}
 
 
 def at_steps(rows: list[dict[str, Any]], config: Config, f: int) -> list[dict[str, Any]]:

@@ -57,6 +57,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "vector_field_speed": vector_field.speed,
     "vector_field_vae": vector_field.vae,
     "vector_field_baselines": vector_field.baselines,
+    "vector_field_vae_others": vector_field.vae_others,
 }
 
 

@@ -126,6 +126,30 @@ def baselines() -> str:
     return table(f"recorded by | {' | '.join(heads)}", rows, newest.values())
 
 
+def vae_others() -> str:
+    """The sequence VAE in three latent dimensions, and with another filter."""
+    kinds = ("gru", "lstm", "lorenz, gru", "lorenz, lstm")
+    found = cases()
+    chosen = [found[name] for kind in kinds if (name := f"sequence_vae, {kind}") in found]
+    measures = ("error@2000", "error@10000", "reachable_error@10000")
+    rows = [
+        (
+            f"`{record['case']}`",
+            f"`{score['policy']}`",
+            *(f"{score[x][0]:.3f} ± {score[x][1]:.3f}" for x in measures),
+            f"{record['cosine'][score['policy']][0]:.3f}",
+            *(f"{record['r2'][score['policy']][k][0]:.3f}" for k in ("1", "10", "30")),
+        )
+        for record in chosen
+        for score in record["scores"]
+    ]
+    head = (
+        "case | policy | error at 2,000 | at 10,000 | within reach at 10,000 | cosine "
+        "| R² 1 step ahead | 10 | 30"
+    )
+    return table(head, rows, chosen)
+
+
 def speed() -> str:
     record = records("vector_field_speed")[-1]
     median = {
