@@ -8,12 +8,13 @@ from train.host.config import with_field
 from train.host.program import find
 
 QUICK = [("snake", "a2c"), ("gymnax", "dqn"), ("gymnax", "sac")]
-OTHERS = [
-    (name, preset)
+LEARNERS = {  # the first preset of each kind of learner, as the others differ in numbers alone
+    (name, type(config), type(config.agent)): (name, preset)
     for name in flags.PROGRAMS
-    for preset, config in find(name, "a test").presets.items()
-    if hasattr(config, "loop") and (name, preset) not in QUICK
-]
+    for preset, config in reversed(find(name, "a test").presets.items())
+    if hasattr(config, "loop")
+}
+OTHERS = [case for case in LEARNERS.values() if case not in QUICK]
 CASES = [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS)]
 
 
