@@ -53,7 +53,7 @@ def in_tiles(function: Callable[..., Any], *given: jax.Array) -> Any:
 
 
 def _tiled(function: Callable[..., Any], *given: jax.Array) -> Any:
-    """Tiles take every so-manieth instance, so that an axis split over devices stays so."""
+    """A tile takes every `count`-th instance, so that an axis split over devices stays so."""
     axis = given[0].ndim - 2
     batch, size = given[0].shape[axis], given[0].size // given[0].shape[axis]
     count = -(-batch // max(1, CACHED // max(size, 1)))

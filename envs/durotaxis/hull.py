@@ -16,7 +16,7 @@ import jax.numpy as jnp
 TOLERANCE = 1e-3
 """How far outside the hull of the others a point must lie to be a vertex, px: some ten times the
 rounding error of float32 at 1000 px, and a fiftieth of the shortest step of a colony."""
-LANES = 8
+LANES = 8  # numbers that are compared at once
 
 
 class Hull(NamedTuple):
