@@ -125,7 +125,8 @@ def main() -> None:
         done = any(same.items() <= x.items() for x in known)
         if done or (options.cases and case.name not in options.cases):
             continue
-        directory = options.runs / case.name.replace(" ", "-")
+        # with its flags, or a run with others would be continued in its place
+        directory = options.runs / "-".join((*case.name.split(), *case.flags))
         found = measure(case, options.seeds, directory)
         append(options.out, found)
         mean, low, high = summary(found["returns"])

@@ -88,7 +88,9 @@ def stepping(
     cores: int = 1,
 ) -> list[Case]:
     """The environment alone, under each of the policies; `cores` share the colonies equally."""
-    share = colonies // cores
+    share, left = divmod(colonies, cores)
+    if left:
+        raise ValueError(f"{cores} cores cannot share {colonies} colonies equally")
     form = "global" if spawning == "directed" else "ratio"
     env = Durotaxis(capacity, spawning=spawning, action=form, observation=SEEN[seen])
     params = dataclasses.replace(env.default_params, threshold_nodes=100 * capacity / 128)
@@ -200,10 +202,8 @@ def all_cases(colonies: list[int], steps: int, updates: int) -> list[Case]:
     cases, cores = [], len(jax.devices())
     for number in colonies:
         for seen in SEEN:
-            cases += stepping(seen, number, 128, "directed", steps, ["hold", "small"])
-            if cores > 1:
-                policies = ["hold", "small"]
-                cases += stepping(seen, number, 128, "directed", steps, policies, cores)
+            for shared in sorted({1, cores}):
+                cases += stepping(seen, number, 128, "directed", steps, ["hold", "small"], shared)
         cases += stepping("unseen", number, 128, "isotropic", steps, ["hold"])
     for capacity in (64, 256, 512):
         for seen in ("unseen", "local"):

@@ -1,5 +1,7 @@
 """The tables of durotaxis: learning, speed of the environment and of training."""
 
+import re
+
 import numpy as np
 
 from tests.bench.tables.markdown import (
@@ -38,11 +40,12 @@ def speed() -> str:
         for row in record["rows"]
     }
     words = {"unseen": "unseen", "local": "without hull and centrality", "full": "all features"}
-    cores = {"": "1", ", 2 cores": "2"}
+    shared = {int(x) for name, *_ in best for x in re.findall(r", (\d+) cores$", name)}
+    suffixes = {1: "", **{cores: f", {cores} cores" for cores in sorted(shared)}}
     rows = [
         (
             f"{colonies:,}",
-            number,
+            str(cores),
             words[seen],
             *(
                 thousands(best[f"directed {seen}, {policy}{suffix}", colonies, 128])
@@ -50,7 +53,7 @@ def speed() -> str:
             ),
         )
         for colonies in (2048, 256)
-        for suffix, number in cores.items()
+        for cores, suffix in suffixes.items()
         for seen in words
     ]
     head = "colonies | devices | observation | 75 cells, steps/s | 6 cells, steps/s"
