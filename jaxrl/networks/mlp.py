@@ -2,7 +2,10 @@
 
 Written for one observation `[D]`; leading axes `[..., D]` are carried along. Weights start
 orthogonal: √2 inside, 0.01 for a policy, so that it starts almost uniform, and 1 for a value
-(Huang et al. 2022, "The 37 implementation details of PPO", detail 2).
+(Huang et al. 2022, "The 37 implementation details of PPO", detail 2). A torso may start with
+independent weights instead (He et al. 2015): orthogonal ones preserve norms, so a wide layer over
+few inputs starts with small units, and a Q-network that is not given normalised observations then
+learns later.
 """
 
 import math
@@ -19,6 +22,7 @@ from jaxrl.distributions import Categorical, Normal, Squashed, masked
 from jaxrl.networks.noisy import NoisyDense
 
 Activation = Literal["relu", "tanh", "elu", "silu", "gelu"]
+WeightInit = Literal["orthogonal", "he"]
 
 
 class MLP(nn.Module):
@@ -35,13 +39,15 @@ class MLP(nn.Module):
     """Normalise before each activation (Ba et al. 2016)."""
     noisy: bool = False
     """Learn noise in the weights, to explore by (Fortunato et al. 2018); see `NoisyDense`."""
+    weight_init: WeightInit = "orthogonal"
+    """How weights start: orthogonal; he, independent with the variance 2 / inputs."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
         activate = activation_function(self.activation)
         x = jnp.asarray(x, jnp.float32)
         for width in self.features:
-            x = dense(width, math.sqrt(2), noisy=self.noisy)(x)
+            x = dense(width, math.sqrt(2), None, self.noisy, self.weight_init)(x)
             x = nn.LayerNorm()(x) if self.layer_norm else x
             x = activate(x)
         return x
@@ -107,14 +113,27 @@ class GaussianActorCritic(nn.Module):
 
 
 def dense(
-    features: int, scale: float, name: str | None = None, noisy: bool = False
+    features: int,
+    scale: float,
+    name: str | None = None,
+    noisy: bool = False,
+    weight_init: WeightInit = "orthogonal",
 ) -> nn.Dense | NoisyDense:
-    """A dense layer whose weights start orthogonal with gain `scale`, and whose biases at 0.
+    """A dense layer whose weights start with gain `scale`, and whose biases at 0.
 
     A noisy one starts with the same means, so that it differs by its noise only.
     """
     layer = NoisyDense if noisy else nn.Dense
-    return layer(features, kernel_init=linalg.orthogonal_start(scale), name=name)
+    return layer(features, kernel_init=start_of(weight_init, scale), name=name)
+
+
+def start_of(weight_init: str, scale: float) -> Callable[..., jax.Array]:
+    """The flax initializer of that name with gain `scale`. Raises ValueError for others."""
+    if weight_init not in get_args(WeightInit):
+        raise ValueError(f"unknown weight_init {weight_init!r}: use orthogonal or he")
+    if weight_init == "he":
+        return nn.initializers.variance_scaling(scale**2, "fan_in", "truncated_normal")
+    return linalg.orthogonal_start(scale)
 
 
 def bounds(

@@ -13,7 +13,7 @@ from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.inputs import Flatten, OneHot
-from jaxrl.networks.mlp import MLP, Activation, ActorCritic, GaussianActorCritic
+from jaxrl.networks.mlp import MLP, Activation, ActorCritic, GaussianActorCritic, WeightInit
 from jaxrl.networks.recurrent import RecurrentActorCritic
 
 
@@ -27,6 +27,9 @@ class Network:
     """relu, tanh, elu, silu or gelu, after each layer."""
     layer_norm: bool = False
     """Apply layer normalisation before each activation."""
+    weight_init: WeightInit = "orthogonal"
+    """How weights of dense layers start, the last ones apart: orthogonal; he, independent with the
+    variance 2 / inputs."""
     channels: tuple[Count, ...] = (16,)
     """Channels of each convolution over images, 3 by 3 cells; none: images become vectors."""
     shared: bool = False
@@ -40,7 +43,12 @@ def torso(network: Network, observation: Any) -> nn.Module:
 
     Raises ValueError for arrays of more than three axes.
     """
-    dense = MLP(network.hidden, network.activation, network.layer_norm)
+    dense = MLP(
+        network.hidden,
+        network.activation,
+        network.layer_norm,
+        weight_init=network.weight_init,
+    )
     if isinstance(observation, spaces.Discrete):
         return nn.Sequential((OneHot(observation.n), dense))
     shape = tuple(observation.shape)

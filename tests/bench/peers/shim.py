@@ -17,6 +17,8 @@ from typing import Any
 
 import gymnax
 import jax
+import jax.numpy as jnp
+from flax import struct
 
 from jaxrl import linalg
 from jaxrl.distributions import Categorical
@@ -69,7 +71,40 @@ def load(checkout: Path) -> tuple[ModuleType, ModuleType | None]:
         ppo = module(folder, "ppo")
         # The same weights; those of flax for many seeds may hang on two cores: see `jaxrl.linalg`.
         ppo.orthogonal = linalg.orthogonal_start  # pyright: ignore[reportAttributeAccessIssue]
-        return ppo, module(folder, "dqn") if installed("flashbax") else None
+        if not installed("flashbax"):
+            return ppo, None
+        dqn = module(folder, "dqn")
+        dqn.LogWrapper = of_ended(dqn.LogWrapper)  # pyright: ignore[reportAttributeAccessIssue]
+        return ppo, dqn
+
+
+@struct.dataclass
+class Ended:
+    """Episodes that ended in one step, and the sum of their returns."""
+
+    episodes: jax.Array  # [] or [N]
+    returns: jax.Array  # [] or [N]
+
+    def mean(self) -> "Ended":
+        """What PureJaxRL's DQN calls on the returns of its environments: here their sum."""
+        return jax.tree.map(jnp.sum, self)
+
+
+def of_ended(log_wrapper: type) -> type:
+    """Its LogWrapper, with the returns of the episodes that end, which are counted once each.
+
+    The latest return of every environment, which its DQN reports, counts a long episode for as many
+    steps as the next one lasts: short ones weigh less than in the mean over episodes.
+    """
+
+    class Log(log_wrapper):
+        def step(self, *arguments: Any):
+            *others, info = super().step(*arguments)
+            ended = info["returned_episode"]
+            returns = jnp.where(ended, info["returned_episode_returns"], 0.0)
+            return *others, info | {"returned_episode_returns": Ended(ended, returns)}
+
+    return Log
 
 
 @contextmanager

@@ -1,13 +1,13 @@
 """The same training twice: PPO and DQN on CartPole, ours and PureJaxRL's, as functions of a key.
 
 Both get their numbers from one place. What is left different: PureJaxRL treats the time limit as a
-death, and starts its Q-network from other random weights; its DQN takes all random numbers but the
-first reset from the same key, whatever key it is given.
+death, and starts its Q-network from other random weights.
 """
 
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
+from unittest import mock
 
 import gymnax
 import jax
@@ -168,8 +168,11 @@ def their_dqn(module: ModuleType, updates: int, **changes: Any) -> Train:
     train_it = module.make_train(config)
 
     def train(key: jax.Array) -> tuple[Record, Any]:
-        out = train_it(jax.random.key_data(key))
-        latest = out["metrics"]["returns"]  # [U] mean over environments of their latest episode
-        return Record(jnp.ones_like(latest), latest), out["runner_state"][0]
+        # It draws all but the first reset from PRNGKey(0), so that its seeds would be alike.
+        own = jax.random.key_data(jax.random.fold_in(key, 0))
+        with mock.patch.object(jax.random, "PRNGKey", return_value=own):
+            out = train_it(jax.random.key_data(key))
+        ended = out["metrics"]["returns"]  # [U]; `shim.Ended` of each step
+        return Record(ended.episodes, ended.returns), out["runner_state"][0]
 
     return train

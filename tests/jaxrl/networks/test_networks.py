@@ -152,6 +152,20 @@ def test_weights_start_orthogonal_with_the_gains_of_ppo():
         assert not np.any(bias)
 
 
+def test_weights_may_start_with_the_variance_of_he():
+    layers = initial(MLP((2_000, 500), weight_init="he"), (D,))["params"]
+    for kernel in (layers["Dense_0"]["kernel"], layers["Dense_1"]["kernel"]):
+        inputs = kernel.shape[0]
+        error = np.std(kernel) / np.sqrt(2 / inputs) - 1  # He et al. 2015, eq. 10
+        assert abs(error) < 5 / np.sqrt(2 * kernel.size)  # five standard errors of a deviation
+        assert abs(np.mean(kernel)) < 5 * np.sqrt(2 / inputs / kernel.size)
+
+
+def test_an_unknown_start_of_weights_is_refused():
+    with pytest.raises(ValueError, match="unknown weight_init 'glorot': use orthogonal or he"):
+        initial(MLP((3,), weight_init="glorot"), (D,))  # pyright: ignore[reportArgumentType]
+
+
 def test_the_policy_starts_almost_uniform():
     network = ActorCritic(MLP((64, 64)), A)
     obs = jax.random.normal(jax.random.key(4), (100, D))
