@@ -6,7 +6,7 @@ Axes before those of one action are batch axes `[...]`: `sample` draws them all 
 
 import math
 from collections.abc import Iterable
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import chex
 import jax
@@ -16,6 +16,7 @@ from flax import struct
 from jaxrl.types import Action
 
 LOG_2PI = math.log(2 * math.pi)
+Coordinates = TypeVar("Coordinates")
 
 
 class Distribution(Protocol):
@@ -275,40 +276,95 @@ class Held:
         return jnp.sum(jnp.where(self.free, of_each, 0.0), axis=-1)
 
 
-def _coordinates(policy: Squashed) -> Squashed:
+def _coordinates(policy: Coordinates) -> Coordinates:
     """Each of the D coordinates by itself: batch axes `[..., D]` over actions `[1]`."""
     return jax.tree.map(lambda x: x[..., None], policy)
 
 
 @struct.dataclass
-class Joint:
-    """Independent parts, one action each: a tuple. All parts have the same batch axes."""
+class Clipped:
+    """A Normal whose samples are clipped: for actions that are bounded on some sides only.
 
-    parts: tuple[Any, ...]  # Distributions, say (Categorical, Normal)
+    The probability beyond a bound lies on it, so a clipped action has that probability and any
+    other its density (Fujita & Maeda 2018, "Clipped Action Policy Gradient", eq. 5). A bound that
+    is infinite does not clip.
+    """
 
-    def sample(self, key: jax.Array) -> tuple[Action, ...]:
-        keys = jax.random.split(key, len(self.parts))
-        return tuple(part.sample(key) for part, key in zip(self.parts, keys, strict=True))
+    raw: Normal  # [..., D]
+    low: jax.Array  # [..., D]
+    high: jax.Array  # [..., D]
 
-    def log_prob(self, action: tuple[Action, ...]) -> jax.Array:
-        return total(part.log_prob(a) for part, a in zip(self.parts, action, strict=True))
+    def sample(self, key: jax.Array) -> jax.Array:
+        return jnp.clip(self.raw.sample(key), self.low, self.high)
+
+    def log_prob(self, action: jax.Array) -> jax.Array:
+        inside = _coordinates(self.raw).log_prob(action[..., None])
+        below, above = action <= self.low, action >= self.high
+        log_mass = lambda end, on_it, sign: jax.scipy.stats.norm.logcdf(
+            sign * (jnp.where(on_it, end, self.raw.mean) - self.raw.mean) / self.raw.scale
+        )  # the mean in place of an end that is not met, as the gradient at infinity is nan
+        of_each = jnp.where(below, log_mass(self.low, below, 1.0), inside)
+        return jnp.sum(jnp.where(above, log_mass(self.high, above, -1.0), of_each), axis=-1)
 
     def entropy(self) -> jax.Array:
-        return total(part.entropy() for part in self.parts)
+        """The entropy of the **raw** sample, as for `Squashed`."""
+        return self.raw.entropy()
 
     def kl(self, other: Self) -> jax.Array:
-        return total(p.kl(q) for p, q in zip(self.parts, other.parts, strict=True))
+        """KL of the raw samples, an upper bound: clipping forgets."""
+        return self.raw.kl(other.raw)
 
-    def mode(self) -> tuple[Action, ...]:
-        return tuple(part.mode() for part in self.parts)
+    def mode(self) -> jax.Array:
+        """The clipped mean, which is the median of the action."""
+        return jnp.clip(self.raw.mean, self.low, self.high)
+
+    def describe(self) -> dict[str, jax.Array]:
+        return {name: jnp.clip(x, self.low, self.high) for name, x in self.raw.describe().items()}
+
+
+@struct.dataclass
+class Joint:
+    """Independent parts, one action each: a tuple, or a dict. All have the same batch axes."""
+
+    parts: tuple[Any, ...] | dict[str, Any]  # Distributions, say (Categorical, Normal)
+
+    def sample(self, key: jax.Array) -> tuple[Action, ...] | dict[str, Action]:
+        policies = values(self.parts)
+        keys = jax.random.split(key, len(policies))
+        return self._like(part.sample(key) for part, key in zip(policies, keys, strict=True))
+
+    def log_prob(self, action: tuple[Action, ...] | dict[str, Action]) -> jax.Array:
+        pairs = zip(values(self.parts), values(action), strict=True)
+        return total(part.log_prob(a) for part, a in pairs)
+
+    def entropy(self) -> jax.Array:
+        return total(part.entropy() for part in values(self.parts))
+
+    def kl(self, other: Self) -> jax.Array:
+        pairs = zip(values(self.parts), values(other.parts), strict=True)
+        return total(p.kl(q) for p, q in pairs)
+
+    def mode(self) -> tuple[Action, ...] | dict[str, Action]:
+        return self._like(part.mode() for part in values(self.parts))
 
     def describe(self) -> dict[str, jax.Array]:
         """Those of all parts; a name that an earlier part has, too, ends with the part's number."""
-        found: dict[str, jax.Array] = {}
-        for i, part in enumerate(self.parts):
-            shown = part.describe()
-            found |= {f"{name}_{i}" if name in found else name: x for name, x in shown.items()}
-        return found
+        numbers: dict[str, jax.Array] = {}
+        for i, part in enumerate(values(self.parts)):
+            of_part = part.describe().items()
+            numbers |= {f"{name}_{i}" if name in numbers else name: x for name, x in of_part}
+        return numbers
+
+    def _like(self, of_each: Iterable[Action]) -> tuple[Action, ...] | dict[str, Action]:
+        """A value for each part, in a tuple or dict as the parts are."""
+        if isinstance(self.parts, dict):
+            return dict(zip(sorted(self.parts), of_each, strict=True))
+        return tuple(of_each)
+
+
+def values(parts: Any) -> list[Any]:
+    """The values of a tuple in its order, or of a dict in that of its names."""
+    return [parts[name] for name in sorted(parts)] if isinstance(parts, dict) else list(parts)
 
 
 def total(terms: Iterable[jax.Array]) -> jax.Array:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 
 from jaxrl.distributions import Normal, Squashed
@@ -35,8 +36,11 @@ class GaussianActor(nn.Module):
     def __call__(self, obs: jax.Array) -> Squashed:
         """The policy over actions `[..., A]`."""
         box = bounds(self.low, self.high, self.action_size)
-        if box is None:
-            raise ValueError("GaussianActor without bounds, expected a box: give low and high")
+        if box is None or not np.all(np.isfinite(box)):
+            raise ValueError(
+                f"GaussianActor has the bounds low={self.low} and high={self.high}, expected a "
+                "finite box: give both"
+            )
         x = self.torso(obs)
         mean = dense(self.action_size, 0.01, name="mean")(x)
         log_scale = bounded(

@@ -42,3 +42,16 @@ class OneHot(nn.Module):
                 f"OneHot expects integers, got {jnp.result_type(x)}: use MLP for real numbers"
             )
         return jax.nn.one_hot(x, self.size)
+
+
+class UnitScale(nn.Module):
+    """Numbers between two bounds as numbers from 0 to 1, float32: grey values, or counts."""
+
+    low: float
+    """The number that becomes 0."""
+    high: float
+    """The number that becomes 1."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return (jnp.asarray(x, jnp.float32) - self.low) / (self.high - self.low)

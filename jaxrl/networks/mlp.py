@@ -18,7 +18,7 @@ import numpy as np
 from flax import linen as nn
 
 from jaxrl import linalg
-from jaxrl.distributions import Categorical, Normal, Squashed, masked
+from jaxrl.distributions import Categorical, Clipped, Normal, Squashed, masked
 from jaxrl.networks.noisy import NoisyDense
 
 Activation = Literal["relu", "tanh", "elu", "silu", "gelu"]
@@ -83,8 +83,8 @@ class ActorCritic(nn.Module):
 class GaussianActorCritic(nn.Module):
     """A policy over continuous actions and a value, each on a torso of its own.
 
-    The scale is a parameter, the same for all observations. With bounds, the policy is squashed
-    into them.
+    The scale is a parameter, the same for all observations. With finite bounds, the policy is
+    squashed into them; it is clipped where some are infinite.
     """
 
     actor: nn.Module
@@ -94,22 +94,48 @@ class GaussianActorCritic(nn.Module):
     action_size: int
     """Coordinates of an action."""
     low: float | tuple[float, ...] | None = None
-    """Smallest action, one number or one for each coordinate; without bounds None."""
+    """Smallest action, one number or one for each coordinate; without bounds None, or -inf."""
     high: float | tuple[float, ...] | None = None
     """Largest action, likewise."""
 
     @nn.compact
-    def __call__(self, obs: jax.Array) -> tuple[Normal | Squashed, jax.Array]:
+    def __call__(self, obs: jax.Array) -> tuple[Normal | Squashed | Clipped, jax.Array]:
         """`(policy over actions [..., action_size], value [...])`."""
-        box = bounds(self.low, self.high, self.action_size)
         mean = dense(self.action_size, 0.01, name="policy")(self.actor(obs))
         log_scale = self.param("log_scale", nn.initializers.zeros, (self.action_size,))
-        policy = Normal(mean, jnp.broadcast_to(jnp.exp(log_scale), mean.shape))
         value = dense(1, 1.0, name="value")(self.critic(obs))[..., 0]
-        if box is None:
-            return policy, value
-        low, high = (jnp.broadcast_to(end, mean.shape) for end in box)
-        return Squashed(policy, low, high), value
+        return gaussian(mean, log_scale, self.low, self.high), value
+
+
+def gaussian(
+    mean: jax.Array,
+    log_scale: jax.Array,
+    low: float | tuple[float, ...] | None = None,
+    high: float | tuple[float, ...] | None = None,
+) -> Normal | Squashed | Clipped:
+    """The policy over actions `[..., A]` with outputs `mean [..., A]` and `log_scale [A]`.
+
+    Normal without bounds, squashed into a finite box, and clipped where some bounds are infinite.
+    The clipped one starts in the middle of finite bounds, and 1 inside of a single one.
+    """
+    scale = jnp.broadcast_to(jnp.exp(log_scale), mean.shape)
+    box = bounds(low, high, mean.shape[-1])
+    if box is None or not np.any(np.isfinite(box)):
+        return Normal(mean, scale)
+    ends = [jnp.broadcast_to(end, mean.shape) for end in box]
+    if np.all(np.isfinite(box)):
+        return Squashed(Normal(mean, scale), *ends)
+    middle, half = middles(*box)
+    spread = lambda x: jnp.broadcast_to(x, mean.shape)
+    return Clipped(Normal(spread(middle) + spread(half) * mean, spread(half) * scale), *ends)
+
+
+def middles(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`(middle, half-width)` of finite bounds; 1 inside of a single one; 0 and 1 without any."""
+    below = np.where(np.isfinite(high), high - 2.0, -1.0)
+    low = np.where(np.isfinite(low), low, below)
+    high = np.where(np.isfinite(high), high, low + 2.0)
+    return np.float32(0.5 * low + 0.5 * high), np.float32(0.5 * high - 0.5 * low)
 
 
 def dense(
@@ -147,8 +173,8 @@ def bounds(
     ends = np.asarray(low, np.float32), np.asarray(high, np.float32)
     if any(end.shape not in ((), (size,)) for end in ends):
         raise ValueError(f"got low={low} and high={high}: give one number each, or {size}")
-    if not np.all(np.isfinite(ends[0]) & np.isfinite(ends[1]) & (ends[0] < ends[1])):
-        raise ValueError(f"got low={low} and high={high}: both must be finite, low below high")
+    if not np.all(ends[0] < ends[1]):
+        raise ValueError(f"got low={low} and high={high}: low must be below high")
     return np.broadcast_to(ends[0], size), np.broadcast_to(ends[1], size)
 
 

@@ -10,7 +10,16 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrl.distributions import Categorical, Held, Joint, Normal, PerNode, Squashed, masked
+from jaxrl.distributions import (
+    Categorical,
+    Clipped,
+    Held,
+    Joint,
+    Normal,
+    PerNode,
+    Squashed,
+    masked,
+)
 
 INF = np.inf
 # The bounds of a chi-square or Kolmogorov-Smirnov test on a fixed key: it fails or it does not.
@@ -377,6 +386,44 @@ def test_the_mode_of_squashed_is_the_median():
     np.testing.assert_allclose(np.median(action), policy.mode()[0], atol=0.05)
 
 
+# --- Clipped
+
+
+def test_clipped_against_scipy_and_its_samples():
+    """Inside the density, on a bound the probability beyond it; an infinite bound does nothing."""
+    mean, scale = np.array([0.3, -0.5, 1.0]), np.array([1.0, 2.0, 0.5])
+    low, high = np.array([0.0, -np.inf, -np.inf]), np.array([np.inf, -1.0, np.inf])
+    policy = Clipped(*jax.tree.map(jnp.float32, (Normal(mean, scale), low, high)))
+    action = np.asarray(samples(policy, jax.random.key(6), 20_000))
+    normal = scipy.stats.norm(mean, scale)
+    on_low, on_high = np.mean(action == low, 0), np.mean(action == high, 0)
+    np.testing.assert_allclose(on_low, normal.cdf(low), atol=0.01)
+    np.testing.assert_allclose(on_high, normal.sf(high), atol=0.01)
+    assert np.all((action >= low) & (action <= high))
+    for point, of_each in (
+        ([0.0, -1.0, 1.2], [normal.logcdf(low)[0], normal.logsf(high)[1], normal.logpdf(1.2)[2]]),
+        ([0.4, -3.0, 0.0], normal.logpdf([0.4, -3.0, 0.0])),
+    ):
+        np.testing.assert_allclose(policy.log_prob(jnp.array(point)), np.sum(of_each), rtol=1e-5)
+    np.testing.assert_allclose(policy.mode(), [0.3, -1.0, 1.0], rtol=1e-6)
+
+
+def test_the_gradient_of_clipped_is_that_of_scipy_even_far_out():
+    slope = jax.grad(lambda mean, a: clipped(mean, 0.5).log_prob(a))
+    for mean in (-20.0, -0.3, 0.4, 15.0):
+        step = 1e-4 * max(1.0, abs(mean))
+        z = lambda m: scipy.stats.norm.logcdf((0.0 - m) / 0.5)
+        expected = (z(mean + step) - z(mean - step)) / (2 * step)
+        np.testing.assert_allclose(
+            slope(jnp.array([mean]), jnp.zeros(1)), [expected], rtol=2e-3, atol=1e-6
+        )
+
+
+def clipped(mean, scale) -> Clipped:
+    """At least 0."""
+    return Clipped(Normal(mean, jnp.full_like(mean, scale)), jnp.zeros(1), jnp.full(1, INF))
+
+
 # --- Joint, and all of them
 
 
@@ -449,6 +496,19 @@ def test_joint_samples_its_parts_independently():
     assert abs(np.corrcoef(a[:, 0], b[:, 0])[0, 1]) < 0.03
 
 
+def test_a_joint_of_names_is_that_of_a_tuple_in_the_order_of_names():
+    first, second = Categorical(LOGITS[0]), Normal(MEAN, SCALE)
+    named, plain = Joint({"b": second, "a": first}), Joint((first, second))
+    action = named.sample(jax.random.key(3))
+    assert set(action) == {"a", "b"}
+    in_order = (action["a"], action["b"])
+    assert jax.tree.all(jax.tree.map(np.array_equal, plain.sample(jax.random.key(3)), in_order))
+    assert named.log_prob(action) == plain.log_prob(in_order)
+    assert named.entropy() == plain.entropy()
+    assert named.mode()["a"] == first.mode()
+    assert set(named.describe()) == set(plain.describe())
+
+
 def test_joint_refuses_parts_of_different_batches():
     policy = Joint((Categorical(LOGITS), Normal(MEAN, SCALE)))
     with pytest.raises(AssertionError, match="shape"):
@@ -461,7 +521,9 @@ ALL = {
     "per node": lambda: PerNode(NODES[:2], LIVE[:2]),
     "normal": lambda: joint().parts[1],
     "squashed": lambda: joint().parts[2],
+    "clipped": lambda: Clipped(*(getattr(joint().parts[2], x) for x in ("raw", "low", "high"))),
     "joint": joint,
+    "joint of names": lambda: Joint(dict(zip("abc", joint().parts, strict=True))),
 }
 
 
