@@ -25,7 +25,7 @@ class Config:
     """What is normalised, and how far it may reach."""
 
     observations: bool = struct.field(pytree_node=False, default=False)
-    """Shift and scale every number of an observation to mean 0 and deviation 1; integers stay."""
+    """Shift and scale every number of an observation to mean 0 and deviation 1; categories stay."""
     observation_clip: Span = 10.0
     """Largest size of a normalised observation; inf: any."""
     rewards: bool = struct.field(pytree_node=False, default=False)
@@ -55,15 +55,17 @@ class State(NamedTuple):
     return_: jax.Array  # [N] discounted rewards since each episode began
 
 
-def make(agent: Agent, config: Config, num_envs: int = 1) -> Agent:
+def make(agent: Agent, config: Config, num_envs: int = 1, integers: bool = False) -> Agent:
     """`agent` with observations and rewards normalised.
 
-    `num_envs` is the N of the rollouts to come. Raises ValueError for out-of-range numbers.
+    `num_envs` is the N of the rollouts to come. Integers are normalised only on request: they may
+    be counts or grey values, or categories, whose networks expect them as they are. Raises
+    ValueError for out-of-range numbers.
     """
     checks.config(config)
 
     def seen(statistics: Statistics, obs: Observation) -> Observation:
-        return normalise(statistics, obs, config) if config.observations else obs
+        return normalise(statistics, obs, config, integers) if config.observations else obs
 
     def init(key: jax.Array, obs: Observation) -> State:
         # nothing known of any number: of mean 0 and variance 1
@@ -96,12 +98,16 @@ def make(agent: Agent, config: Config, num_envs: int = 1) -> Agent:
     return Agent(init, agent.memory, act, update, explain)
 
 
-def normalise(statistics: Statistics, obs: Observation, config: Config) -> Observation:
+def normalise(
+    statistics: Statistics, obs: Observation, config: Config, integers: bool = False
+) -> Observation:
     """Each number less its mean, by its deviation, within `observation_clip`; `obs [..., *D]`."""
+    kinds = (jnp.floating, jnp.integer)[: 1 + integers]
 
     def one(x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
-        if not jnp.issubdtype(jnp.result_type(x), jnp.floating):
+        if not any(jnp.issubdtype(jnp.result_type(x), kind) for kind in kinds):
             return x
+        x = jnp.asarray(x, mean.dtype)
         deviation = jnp.sqrt(variance + config.epsilon)
         z = (x - jnp.broadcast_to(mean, x.shape)) / jnp.broadcast_to(deviation, x.shape)
         return jnp.clip(z, -config.observation_clip, config.observation_clip)
