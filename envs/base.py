@@ -129,6 +129,7 @@ class Environment(environment.Environment):
 
     def reset(self, key: jax.Array, params: Any = None) -> tuple[Any, Any]:
         """The first observation and state of an episode: `(obs, state)`."""
+        hash(self)  # jit says in many lines what this says in one
         return self._reset(key, self.default_params if params is None else params)
 
     def step(
@@ -183,7 +184,17 @@ class Environment(environment.Environment):
         )
 
     def __hash__(self) -> int:
-        return hash((type(self), *sorted(self.identity().items(), key=lambda item: item[0])))
+        items = sorted(self.identity().items(), key=lambda item: item[0])
+        for name, value in items:
+            try:
+                hash(value)
+            except TypeError:
+                kind = type(value).__name__
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a {kind}, which cannot be hashed: make it a "
+                    "tuple of numbers, or override identity"
+                ) from None
+        return hash((type(self), *items))
 
     def __repr__(self) -> str:
         fields = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if not k.startswith("_"))

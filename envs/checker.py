@@ -2,11 +2,22 @@
 
 import copy
 import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from envs.contract import (
+    ContractError,
+    check_hash,
+    check_params,
+    check_same_structure,
+    description,
+    require,
+)
+from envs.spaces import check_inside, check_space, contains
 
 NUM_ENVS, NUM_STEPS = 3, 64
 NEEDED = {
@@ -17,10 +28,6 @@ NEEDED = {
 KNOWN = {"terminated", "truncated", "final_observation", "outcome", "components", "discount"}
 """Entries of `info` that have a meaning."""
 ROUNDING = 1e-5  # XLA may round one observation differently in two places
-
-
-class ContractError(AssertionError):
-    """An environment that breaks the contract; the message says how, in one line."""
 
 
 def env_checker(env: Any, params: Any = None, seed: int = 0) -> None:
@@ -35,46 +42,86 @@ def env_checker(env: Any, params: Any = None, seed: int = 0) -> None:
     `info["outcome"]`.
     """
     params = env.default_params if params is None else params
+    check_contract(env, params)
     reset_key, step_key, scan_key = jax.random.split(jax.random.key(seed), 3)
-    obs, state = env.reset(reset_key, params)
-    check_step(env, params, obs, state, step_key)
+    _, state = env.reset(reset_key, params)
+    check_repeats(env, params, state, step_key)
     states, rollout = play_at_random(env, params, scan_key)
     check_same_structure("state after a scan", jax.tree.map(lambda x: x[0], states), state)
-    check_observations(env, params, obs, rollout)
+    check_observations(env, params, rollout)
     check_time_limit(env, params)
     check_equality(env)
 
 
-def check_step(env: Any, params: Any, obs: Any, state: Any, key: jax.Array) -> None:
-    """One jitted step against the reset, and against itself."""
-    action_key, key = jax.random.split(key)
-    action = env.action_space(params).sample(action_key)
-    key_data = jax.random.key_data(key)
-    step = lambda: env.step(jax.random.wrap_key_data(key_data), state, action, params)
+def check_contract(env: Any, params: Any) -> None:
+    """The part of `env_checker` that tracing alone tells: nothing is compiled or played.
+
+    The environment can be hashed; `params` holds numbers, and a time limit from 1 step on; spaces
+    are gymnax's; `reset` and `step` agree with each other and with the spaces; and `step` returns
+    what it should. Raises ContractError; what the environment itself raises passes through.
+    """
+    check_hash(env)
+    check_params(params)
+    observation = check_space(env, "observation_space", params)
+    action = check_space(env, "action_space", params)
+    first = jax.eval_shape(lambda key: env.reset(key, params), jax.random.key(0))
+    is_pair = isinstance(first, tuple) and len(first) == 2
+    require(is_pair, f"reset returns {description(first)}; expected an observation and a state")
+    check_inside(first[0], observation)
+
+    def after(step: Callable) -> Any:
+        """The shapes of what a step from the first state returns."""
+
+        def from_start(key: jax.Array, state: Any) -> Any:
+            action_key, key = jax.random.split(key)
+            return step(key, state, action.sample(action_key), params)
+
+        return jax.eval_shape(from_start, jax.random.key(0), first[1])
+
+    # before the auto-reset, which would say in JAX's words where the two differ
+    for what, x, y in zip(("observation", "state"), after(env.step_env), first, strict=False):
+        check_same_structure(what, x, y)
     try:
-        result = step()
+        result = after(env.step)
     except AttributeError as error:
         require(error.name not in NEEDED, NEEDED.get(str(error.name), ""))
         raise
-    require(len(result) == 6, f"step returns {len(result)} values; expected 6")
+    check_step(result, *first)
+
+
+def check_step(result: Any, obs: Any, state: Any) -> None:
+    """What `step` returns, or its shapes, fits what `reset` returned."""
+    count = len(result) if isinstance(result, tuple) else 1
+    require(count == 6, f"step returns {count} values; expected 6, as in gymnax 1.0")
     next_obs, next_state, reward, terminated, truncated, info = result
     check_same_structure("observation", next_obs, obs)
     check_same_structure("state", next_state, state)
     require(jnp.shape(reward) == (), f"reward has shape {jnp.shape(reward)}; expected a scalar")
+    is_number = not jnp.issubdtype(jnp.result_type(reward), jnp.complexfloating)
+    require(is_number, f"reward is {description(reward)}; expected a real number")
     for name, flag in (("terminated", terminated), ("truncated", truncated)):
-        is_flag = jnp.shape(flag) == () and jnp.asarray(flag).dtype == bool
-        require(is_flag, f"{name} is {jax.typeof(flag)}; expected a bool scalar")
+        is_flag = jnp.shape(flag) == () and jnp.issubdtype(jnp.result_type(flag), bool)
+        require(is_flag, f"{name} is {description(flag)}; expected a bool scalar")
     require("final_observation" in info, "info has no final_observation")
     check_same_structure("info['final_observation']", info["final_observation"], obs)
-    if "outcome" not in info:
-        flat = [name for name, x in info.items() if name not in KNOWN and jnp.shape(x) == ()]
-        if flat:
-            warnings.warn(
-                f"not in info['outcome'], so never averaged: {', '.join(flat)}", stacklevel=3
-            )
-    for measure, value in info.get("outcome", {}).items():
+    outcome = info.get("outcome", {})
+    is_dict = isinstance(outcome, Mapping)
+    require(is_dict, f"info['outcome'] is {description(outcome)}; expected a dict of scalars")
+    for measure, value in outcome.items():
         require(jnp.shape(value) == (), f"info['outcome'][{measure!r}] is not a scalar")
-    require(tree_equal(result, step()), "the same key, state and action gave two different steps")
+    scalars = [name for name, x in info.items() if name not in KNOWN and jnp.shape(x) == ()]
+    if scalars and "outcome" not in info:
+        names = ", ".join(scalars)
+        warnings.warn(f"not in info['outcome'], so never averaged: {names}", stacklevel=4)
+
+
+def check_repeats(env: Any, params: Any, state: Any, key: jax.Array) -> None:
+    """The same key gives the same step."""
+    action_key, key = jax.random.split(key)
+    action = env.action_space(params).sample(action_key)
+    key_data = jax.random.key_data(key)
+    step = lambda: env.step(jax.random.wrap_key_data(key_data), state, action, params)
+    require(tree_equal(step(), step()), "the same key, state and action gave two different steps")
 
 
 def play_at_random(env: Any, params: Any, key: jax.Array) -> tuple[Any, Any]:
@@ -122,7 +169,7 @@ def random_step(env: Any, params: Any, key: jax.Array, state: Any) -> tuple[Any,
     return (key, state), (obs, reward, terminated, truncated, info["final_observation"])
 
 
-def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
+def check_observations(env: Any, params: Any, rollout: Any) -> None:
     """Observations are finite, inside the space, and continuous between resets."""
     seen, reward, terminated, truncated, final = jax.tree.map(np.asarray, rollout)
     require(bool(np.all(np.isfinite(reward))), "a reward is not finite")
@@ -135,21 +182,10 @@ def check_observations(env: Any, params: Any, obs: Any, rollout: Any) -> None:
             bool(np.allclose(shown[~done], ended[~done], rtol=ROUNDING, atol=ROUNDING)),
             "final_observation differs from the observation although the episode continues",
         )
-    check_shapes(env.observation_space(params), obs)
-    contains = jax.vmap(jax.vmap(env.observation_space(params).contains))
-    inside = np.asarray(contains(jax.tree.map(jnp.asarray, seen)))
+    space = env.observation_space(params)
+    in_space = jax.vmap(jax.vmap(lambda obs: contains(space, obs)))
+    inside = np.asarray(in_space(jax.tree.map(jnp.asarray, seen)))
     require(bool(inside.all()), "an observation is outside observation_space")
-
-
-def check_shapes(space: Any, obs: Any) -> None:
-    """An observation has the shape of its space, where the space says one for a single array."""
-    wanted = getattr(space, "shape", None)
-    if isinstance(wanted, tuple) and len(leaves := jax.tree.leaves(obs)) == 1:
-        found = jnp.shape(leaves[0])
-        require(
-            found == wanted,
-            f"an observation has shape {found}, but observation_space says {wanted}",
-        )
 
 
 def check_time_limit(env: Any, params: Any) -> None:
@@ -174,21 +210,8 @@ def check_time_limit(env: Any, params: Any) -> None:
 def check_equality(env: Any) -> None:
     """`step` is jitted with the environment static, so equal ones must hash alike to share it."""
     twin = copy.copy(env)
-    alike = twin == env and hash(twin) == hash(env)
+    alike = hash(twin) == hash(env) and twin == env
     require(alike, "two copies of the environment are not equal, so each would compile again")
-
-
-def check_same_structure(what: str, found: Any, expected: Any) -> None:
-    """Both trees have the same leaves, shapes and dtypes; scan and auto-reset need it."""
-    same = jax.tree.structure(found) == jax.tree.structure(expected)
-    require(same, f"{what} has another structure after step than after reset")
-    for (path, a), b in zip(
-        jax.tree_util.tree_leaves_with_path(found), jax.tree.leaves(expected), strict=True
-    ):
-        a, b = jnp.asarray(a), jnp.asarray(b)
-        name = f"{what}{jax.tree_util.keystr(path)}"
-        after, before = f"{a.dtype}{list(a.shape)}", f"{b.dtype}{list(b.shape)}"
-        require(after == before, f"{name} is {after} after step, but {before} after reset")
 
 
 def tree_equal(a: Any, b: Any) -> bool:
@@ -200,8 +223,3 @@ def tree_equal(a: Any, b: Any) -> bool:
 
 def is_key(x: Any) -> bool:
     return jnp.issubdtype(jnp.asarray(x).dtype, jax.dtypes.prng_key)
-
-
-def require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ContractError(message)

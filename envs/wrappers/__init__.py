@@ -11,9 +11,17 @@ gymnax are equal to themselves only. For gradients through steps, wrap an enviro
 """
 
 from envs.wrappers.action_repeat import ActionRepeat
+from envs.wrappers.flatten_observation import FlattenObservation
 from envs.wrappers.frame_stack import FrameStack
 from envs.wrappers.last_action import LastAction
 from envs.wrappers.sticky_actions import StickyActions
 from envs.wrappers.wrapper import Wrapper
 
-__all__ = ["ActionRepeat", "FrameStack", "LastAction", "StickyActions", "Wrapper"]
+__all__ = [
+    "ActionRepeat",
+    "FlattenObservation",
+    "FrameStack",
+    "LastAction",
+    "StickyActions",
+    "Wrapper",
+]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from gymnax.environments import environment
 
 from envs.base import select
+from envs.spaces import plain
 from envs.wrappers.wrapper import Wrapper
 
 
@@ -69,13 +70,15 @@ class StickyActions(Wrapper):
     ) -> tuple[jax.Array, Any]:
         sticky_key, key = jax.random.split(key)
         last, is_first = memory
+        action = plain(self.action_space(params), action)
         action = jax.tree.map(lambda x, y: jnp.asarray(x, y.dtype), action, last)
         sticks = jax.random.bernoulli(sticky_key, params.probability) & ~is_first
         return key, select(sticks, last, action)
 
     def begin(self, obs: Any, params: Sticky) -> tuple[Any, jax.Array]:
         """No action yet, and that there is none."""
-        action = jax.eval_shape(self.action_space(params).sample, jax.random.key(0))
+        space = self.action_space(params)
+        action = plain(space, jax.eval_shape(space.sample, jax.random.key(0)))
         return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), action), jnp.bool_(True)
 
     def remember(

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import gymnax
 import jax
@@ -14,7 +15,8 @@ from gymnax.wrappers import FlattenObservationWrapper, LogWrapper
 
 import envs
 from envs import grid, snake
-from envs.checker import ContractError, env_checker
+from envs.checker import env_checker
+from envs.contract import MOST_STEPS, ContractError, time_limit
 from envs.grid import layouts
 from envs.grid.env import Grid
 from envs.snake.env import Snake
@@ -187,7 +189,7 @@ class HasNoTime(Snake):
         return state, jnp.float32(0), jnp.bool_(False), {}
 
     def describe(self, state, features, params):
-        return jnp.zeros(3)
+        return jnp.zeros(10)
 
 
 class HasNoLimit(HasNoTime):
@@ -219,6 +221,33 @@ class Place:
 def test_checker_catches(broken, message):
     with pytest.raises(ContractError, match=message):
         env_checker(broken(5, 5, "features"))
+
+
+@pytest.mark.parametrize("goals", [np.array([3, 7]), [3, 7], (3, np.array([7])), {"a": 1}])
+def test_an_attribute_that_cannot_be_hashed_is_named(goals):
+    class WithGoals(Snake):
+        def __init__(self):
+            super().__init__(5, 5)
+            self.goals = goals
+
+    message = rf"WithGoals.goals is a {type(goals).__name__}, which cannot be hashed: make it a"
+    with pytest.raises(ContractError, match=message):
+        env_checker(WithGoals())
+    with pytest.raises(TypeError, match=message):  # in one line, where JAX has many
+        WithGoals().reset(jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    ("limit", "steps"), [(7, 7), (1.5, 2), (np.inf, None), (2.0**31 - 1, MOST_STEPS)]
+)
+def test_a_time_limit_is_a_number_of_steps(limit, steps):
+    assert time_limit(SimpleNamespace(max_steps_in_episode=limit)) == steps
+
+
+@pytest.mark.parametrize("limit", [0, -1, np.nan, 2**31, -np.inf, True, "9", np.ones(2)])
+def test_other_time_limits_are_refused(limit):
+    with pytest.raises(ContractError, match="expected steps from 1 to 2,147,483,647, or inf"):
+        time_limit(SimpleNamespace(max_steps_in_episode=limit))
 
 
 def test_what_no_loop_averages_is_pointed_out():

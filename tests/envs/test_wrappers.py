@@ -9,14 +9,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import struct
+from gymnasium.spaces.utils import flatten, flatten_space
 from gymnax.environments import spaces
 
 import envs
 from envs.base import Environment
 from envs.checker import env_checker
+from envs.gymnasium_adapter.spaces import gymnasium_space, in_numpy
 from envs.snake import Snake
 from envs.vector_field import VectorField
-from envs.wrappers import ActionRepeat, FrameStack, LastAction, StickyActions, Wrapper
+from envs.wrappers import (
+    ActionRepeat,
+    FlattenObservation,
+    FrameStack,
+    LastAction,
+    StickyActions,
+    Wrapper,
+)
 
 T = 40
 CARTPOLE, BREAKOUT, PENDULUM = (
@@ -98,7 +107,7 @@ def play(env: Any, params: Any, change_key=lambda key: key) -> tuple[np.ndarray,
     keys = keys_of(0)
     sample = jax.jit(env.action_space(params).sample)
     obs, state = env.reset(keys[T], params)
-    first, steps = np.asarray(obs), []
+    first, steps = jax.tree.map(np.asarray, obs), []
     for i, key in enumerate(keys[:T]):
         action = sample(jax.random.key(1000 + i))
         obs, state, *rest = env.step(change_key(key), state, action, params)
@@ -349,6 +358,36 @@ def test_what_a_wrapper_says_of_its_environment():
     assert (shorter.max_steps_in_episode, shorter.env.max_steps_in_episode) == (7, 7)
     assert shorter.probability == 0.5
     assert params.max_steps_in_episode == SNAKE.default_params.max_steps_in_episode
+
+
+class Parts(Recorder):
+    """Shows a dict of an image, an integer and a tuple."""
+
+    def describe(self, state, features, params):
+        time = state.time
+        image = jnp.full((2, 3, 1), time, jnp.uint8)
+        return {"image": image, "a": time % 5, "pair": (time / 7, jnp.stack([time % 2 == 0]))}
+
+    def observation_space(self, params=None):
+        pair = spaces.Tuple([spaces.Box(0.0, jnp.inf, ()), spaces.Box(0, 1, (1,), jnp.bool_)])
+        image = spaces.Box(0, 255, (2, 3, 1), jnp.uint8)
+        return spaces.Dict({"image": image, "a": spaces.Discrete(5), "pair": pair})
+
+
+def test_parts_are_flattened_as_gymnasium_does():
+    inner, env = Parts(), FlattenObservation(Parts())
+    theirs, params = gymnasium_space(inner.observation_space()), short(inner)
+    (_, plain), (_, flat) = play(inner, params), play(env, params)
+    for a, b in zip(plain, flat, strict=True):
+        expected = flatten(theirs, in_numpy(theirs, a.obs))
+        np.testing.assert_allclose(b.obs, expected, rtol=1e-6)
+        ended = flatten(theirs, in_numpy(theirs, a.info["final_observation"]))
+        np.testing.assert_allclose(b.info["final_observation"], ended, rtol=1e-6)
+    space, wide = env.observation_space(), flatten_space(theirs)
+    np.testing.assert_array_equal(space.low, wide.low)
+    np.testing.assert_array_equal(space.high, wide.high)
+    env_checker(FrameStack(env, 2), params)
+    env_checker(inner, params)
 
 
 def test_gradients_flow_where_the_wrapped_environment_lets_them():

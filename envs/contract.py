@@ -1,0 +1,82 @@
+"""What an environment promises of itself and its parameters, and how a breach is told."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+MOST_STEPS = 2**31 - 1
+"""Of an episode: they are counted in int32."""
+
+
+class ContractError(AssertionError):
+    """An environment that breaks the contract; the message says how, in one line."""
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ContractError(message)
+
+
+def description(x: Any) -> str:
+    """The dtype and shape of an array, or the kind of anything else."""
+    if isinstance(x, Mapping):
+        return f"a dict of {', '.join(map(str, x))}"
+    if isinstance(x, tuple | list):
+        return f"a {type(x).__name__} of {len(x)}"
+    if isinstance(x, bool | int | float):
+        x = jnp.asarray(x)
+    return f"{x.dtype}{list(x.shape)}" if hasattr(x, "dtype") else f"a {type(x).__name__}"
+
+
+def check_hash(env: Any) -> None:
+    """`step` is jitted with the environment static, so it must be hashable."""
+    try:
+        hash(env)
+    except TypeError as error:
+        raise ContractError(str(error)) from error
+
+
+def check_params(params: Any) -> None:
+    """All leaves of the parameters are numbers, and the time limit, if they have one, is one."""
+    for path, x in jax.tree_util.tree_leaves_with_path(params):
+        if not (isinstance(x, jax.Array | np.ndarray | np.generic | bool | int | float)):
+            name = jax.tree_util.keystr(path)
+            raise ContractError(
+                f"params{name} is a {type(x).__name__}; expected numbers in a flax.struct.dataclass"
+                f"{', others with struct.field(pytree_node=False)' if name else ''}"
+            )
+    time_limit(params)
+
+
+def time_limit(params: Any) -> int | None:
+    """The steps after which an episode is truncated; None: never, or not known.
+
+    Raises ContractError unless it is infinite, or a number of steps from 1 to `MOST_STEPS`.
+    """
+    limit = getattr(params, "max_steps_in_episode", None)
+    if limit is None:
+        return None
+    number = np.asarray(limit)
+    is_number = number.shape == () and number.dtype.kind in "iuf"
+    if is_number and number == np.inf:
+        return None
+    require(
+        is_number and 1 <= number <= MOST_STEPS,
+        f"max_steps_in_episode is {limit}; expected steps from 1 to {MOST_STEPS:,}, or inf",
+    )
+    return math.ceil(number)
+
+
+def check_same_structure(what: str, after: Any, before: Any) -> None:
+    """Both trees have the same leaves, shapes and dtypes; scan and auto-reset need it."""
+    same = jax.tree.structure(after) == jax.tree.structure(before)
+    require(same, f"{what} has another structure after step than after reset")
+    for (path, a), b in zip(
+        jax.tree_util.tree_leaves_with_path(after), jax.tree.leaves(before), strict=True
+    ):
+        name, new, old = f"{what}{jax.tree_util.keystr(path)}", description(a), description(b)
+        require(new == old, f"{name} is {new} after step, but {old} after reset")

@@ -1,0 +1,146 @@
+"""Spaces of gymnax: their parts, whether they can be meant, and what lies in them."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnax.environments import spaces
+
+from envs.contract import ContractError, description, require
+
+Composite = spaces.Dict | spaces.Tuple
+"""Spaces with parts."""
+
+
+def children(space: Composite) -> dict[Any, Any]:
+    """The parts of a Dict by name, sorted as in JAX and Gymnasium, or of a Tuple by number."""
+    inside = space.spaces
+    is_dict = isinstance(space, spaces.Dict)
+    return {name: inside[name] for name in sorted(inside)} if is_dict else dict(enumerate(inside))
+
+
+def child(value: Any, name: Any) -> Any:
+    """A part of a value: of a dict, of a tuple, or a field of anything else."""
+    by_index = isinstance(value, Mapping) or isinstance(name, int)
+    return value[name] if by_index else getattr(value, name)
+
+
+def flat(space: Any, value: Any = None) -> list[tuple[Any, Any]]:
+    """Each space without parts, and what of `value` belongs to it; without a value None."""
+    if not isinstance(space, Composite):
+        return [(space, value)]
+    inside = children(space).items()
+    part_of = lambda name: None if value is None else child(value, name)
+    return [pair for name, part in inside for pair in flat(part, part_of(name))]
+
+
+def plain(space: Any, value: Any) -> Any:
+    """`value` in dicts and tuples, whatever holds its parts: an OrderedDict, a list, a field."""
+    if not isinstance(space, Composite):
+        return value
+    inside = {x: plain(part, child(value, x)) for x, part in children(space).items()}
+    return inside if isinstance(space, spaces.Dict) else tuple(inside.values())
+
+
+def parts(space: Any) -> Iterator[Any]:
+    """All spaces within a space, itself included."""
+    yield space
+    if isinstance(space, Composite):
+        for part in children(space).values():
+            yield from parts(part)
+
+
+def contains(space: Any, value: Any) -> jax.Array:
+    """Whether a value lies in a space, in all parts of it: bool."""
+    inside = [jnp.asarray(part.contains(x), bool) for part, x in flat(space, value)]
+    return jnp.all(jnp.stack(inside))
+
+
+def check_space(env: Any, name: str, params: Any) -> Any:
+    """The space that the method `name` of an environment gives.
+
+    Raises ContractError unless it is a space of gymnax that is not empty.
+    """
+    try:
+        space = getattr(env, name)(params)
+    except NotImplementedError as error:
+        raise ContractError(f"the environment has no {name}") from error
+    for part in parts(space):
+        check_part(name, part)
+    return space
+
+
+def check_part(name: str, space: Any) -> None:
+    """One space, whatever is within it apart."""
+    kind = type(space).__name__
+    require(
+        isinstance(space, spaces.Space),
+        f"{name} gives a {kind} of {type(space).__module__}; expected a space of "
+        "gymnax.environments.spaces",
+    )
+    if isinstance(space, Composite):
+        require(len(children(space)) > 0, f"{name} has a {kind} without parts")
+    elif isinstance(space, spaces.Discrete):
+        require(space.n >= 1, f"{name} has a Discrete of {space.n}; expected 1 at least")
+    elif isinstance(space, spaces.Box):
+        check_box(name, space)
+
+
+def check_box(name: str, box: spaces.Box) -> None:
+    """Bounds broadcast to the shape, and are in order."""
+    is_shape = isinstance(box.shape, tuple) and all(
+        isinstance(n, int | np.integer) for n in box.shape
+    )
+    require(is_shape, f"{name} has a Box with shape {box.shape}; expected a tuple of integers")
+    require(math.prod(box.shape) > 0, f"{name} has a Box with shape {box.shape}, which is empty")
+    try:
+        low, high = (np.broadcast_to(np.asarray(end), box.shape) for end in (box.low, box.high))
+    except ValueError as error:
+        raise ContractError(
+            f"{name} has a Box whose bounds do not fit its shape {box.shape}"
+        ) from error
+    in_order = low < high if name == "action_space" else low <= high
+    require(
+        bool(np.all(in_order)),
+        f"{name} has a Box from {box.low} to {box.high}; expected low below high",
+    )
+
+
+def check_inside(value: Any, space: Any, place: str = "") -> None:
+    """An observation, or its shapes, has the structure, shapes and dtypes of its space.
+
+    Raises ContractError, which names the part at `place`.
+    """
+    if not isinstance(space, Composite):
+        check_array(value, space, f"observation{place}")
+        return
+    for name, part in children(space).items():
+        try:
+            inner = child(value, name)
+        except (KeyError, IndexError, AttributeError, TypeError) as error:
+            raise ContractError(
+                f"observation{place} is {description(value)}, without the part {name!r} of "
+                "observation_space"
+            ) from error
+        check_inside(inner, part, f"{place}[{name!r}]")
+
+
+def check_array(x: Any, space: Any, what: str) -> None:
+    """One array, or its shape."""
+    kind = type(space).__name__
+    is_array = hasattr(x, "shape") and hasattr(x, "dtype")
+    require(is_array, f"{what} is {description(x)}; expected an array, as its space is a {kind}")
+    expected = tuple(getattr(space, "shape", x.shape))
+    require(
+        tuple(x.shape) == expected,
+        f"{what} has shape {tuple(x.shape)}, but observation_space says {expected}",
+    )
+    if isinstance(space, spaces.Discrete):
+        is_integer = jnp.issubdtype(x.dtype, jnp.integer)
+        require(is_integer, f"{what} is {x.dtype}; expected integers, as its space is a {kind}")
+    is_number = x.dtype == bool or jnp.issubdtype(x.dtype, jnp.integer)
+    is_number |= jnp.issubdtype(x.dtype, jnp.floating)
+    require(is_number, f"{what} is {x.dtype}; expected numbers")
