@@ -3,12 +3,16 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+from gymnax.environments.spaces import Box
+
 from jaxrl import checks, normalisation
 from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
 from jaxrl.checks import NonNegative
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.types import Agent
 from train.gymnax import environments, networks
+from train.gymnax.actions import has_parts
 from train.gymnax.environments import FAMILIES, Game, Made
 from train.gymnax.networks import Network
 from train.host import settings
@@ -90,7 +94,7 @@ AnyConfig = PPO | Recurrent | PQN | DQN | SAC
 
 def make_agent(config: AnyConfig, made: Made, greedy: bool = False) -> Agent:
     """The agent of a configuration, for the spaces of an environment."""
-    spaces, network = (made.observation, made.action), config.network
+    spaces, network = (network_observation(config, made), made.action), config.network
     num_envs, blocks = config.loop.num_envs, config.loop.blocks
     if isinstance(config, SAC):
         both = networks.actor_and_critics(network, *spaces)
@@ -105,7 +109,15 @@ def make_agent(config: AnyConfig, made: Made, greedy: bool = False) -> Agent:
         module, build = recurrent_ppo, networks.recurrent
     plain = module.make(build(network, *spaces), agent, greedy, blocks)
     scale = replace(config.normalise, discount=config.agent.discount)
-    return normalisation.make(plain, scale, num_envs)
+    return normalisation.make(plain, scale, num_envs, integers=isinstance(made.observation, Box))
+
+
+def network_observation(config: AnyConfig, made: Made) -> Any:
+    """The space of what the network sees: of observations, or of normalised ones."""
+    is_normalised = isinstance(config, PPO | Recurrent) and config.normalise.observations
+    if is_normalised and isinstance(made.observation, Box):
+        return Box(-np.inf, np.inf, made.observation.shape)
+    return made.observation
 
 
 def annealed(config: AnyConfig) -> Any:
@@ -136,7 +148,7 @@ def idle(config: AnyConfig) -> dict[str, str]:
     found = {} if made.shows_images else {"network.channels": "it needs images"}
     if getattr(config, "anneal", False):
         found["agent.anneal_updates"] = "anneal sets it"
-    if not isinstance(config, PPO) or made.family == "continuous":
+    if not isinstance(config, PPO) or made.family == "continuous" or has_parts(made.action):
         found["network.shared"] = "it needs a preset of ppo and discrete actions"
     if not isinstance(config, Recurrent):
         found["network.memory"] = "it needs a preset of recurrent"

@@ -1,7 +1,7 @@
 """Environments by name: gymnax's, ours, and those of a file of your own."""
 
 import ast
-import importlib
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +10,13 @@ from gymnax.environments import environment, spaces
 
 import envs
 from envs import wrappers
+from envs.contract import ContractError, time_limit
+from envs.spaces import Composite
 from jaxrl.checks import Count, Share, may_be_positive
+from train.gymnax import own_file
+from train.gymnax.actions import has_parts
+from train.host.errors import in_one_line
+from train.host.origin import explain
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Made(NamedTuple):
     @property
     def family(self) -> str:
         """Which of the `FAMILIES` of defaults suits it."""
-        if isinstance(self.action, spaces.Box):
+        if isinstance(self.action, spaces.Box) and not has_parts(self.action):
             return "continuous"
         return "minatar" if self.shows_images else "classic"
 
@@ -63,7 +69,14 @@ def make(game: Game) -> Made:
     """The environment of a configuration. Raises ValueError, in one line, if there is none."""
     env, params = named(game.id, pairs("env.options", game.options))
     params = with_numbers(game.id, params, pairs("env.numbers", game.numbers))
-    limit = getattr(params, "max_steps_in_episode", None)
+    try:
+        limit = time_limit(params)
+    except ContractError as error:
+        raise ValueError(f"env.id {game.id}: {error}") from error
+    if ":" in game.id:
+        own_file.check(game.id, env, params)
+    if isinstance(env.observation_space(params), Composite):
+        env = wrappers.FlattenObservation(env)
     if may_be_positive(game.sticky):
         env = wrappers.StickyActions(env)
         params = env.default_params.replace(env=params, probability=game.sticky)
@@ -73,36 +86,30 @@ def make(game: Game) -> Made:
         env = wrappers.LastAction(env)
     if game.frame_stack > 1:
         env = wrappers.FrameStack(env, game.frame_stack)
-    shown, action = env.observation_space(params), env.action_space(params)
-    if not isinstance(shown, spaces.Box | spaces.Discrete):
+    observation, action = env.observation_space(params), env.action_space(params)
+    if not isinstance(observation, spaces.Box | spaces.Discrete):
         raise ValueError(
-            f"env.id {game.id} observes a {type(shown).__name__}, expected one array: train it "
-            "by a program of its own"
+            f"env.id {game.id} observes a {type(observation).__name__}, expected Box, Discrete, or "
+            "a Dict or Tuple of these: train it by a program of its own"
         )
-    return Made(env, params, None if limit is None else int(limit), shown, action)
+    return Made(env, params, limit, observation, action)
 
 
 def named(name: str, options: dict[str, Any]) -> tuple[environment.Environment, Any]:
     """`(env, params)` of an id."""
-    module, _, factory = name.partition(":")
-    try:
-        if not factory:
-            known = {**dict.fromkeys(gymnax.registered_envs), **envs.ALL}
-            if name not in known:
-                names = ", ".join(known)
-                raise ValueError(f"it is unknown; expected MODULE:NAME or one of {names}")
-            return gymnax.make(name, **options)
-        made = getattr(importlib.import_module(module), factory)(**options)
-    except Exception as error:
-        reason = f"{type(error).__name__}: " if not isinstance(error, ValueError) else ""
-        raise ValueError(f"env.id {name} cannot be made: {reason}{error}") from error
-    env, params = made if isinstance(made, tuple) else (made, None)
-    if not isinstance(env, environment.Environment):
+    if ":" in name:
+        return own_file.load(name, options)
+    known = {**dict.fromkeys(gymnax.registered_envs), **envs.ALL}
+    if name not in known:
+        names = ", ".join(known)
         raise ValueError(
-            f"env.id {name} gave a {type(env).__name__}, expected an environment on gymnax's "
-            "interface, alone or with its parameters"
+            f"env.id {name} cannot be made: it is unknown; expected MODULE:NAME or one of {names}"
         )
-    return env, env.default_params if params is None else params
+    try:
+        return gymnax.make(name, **options)
+    except Exception as error:
+        reason = in_one_line(error) if isinstance(error, ValueError) else explain(error)
+        raise ValueError(f"env.id {name} cannot be made: {reason}") from error
 
 
 def pairs(field: str, given: tuple[str, ...]) -> dict[str, Any]:
@@ -129,7 +136,7 @@ def with_numbers(name: str, params: Any, numbers: dict[str, Any]) -> Any:
                 f"env.numbers has {field}={value}, expected numbers for {', '.join(fields)} of "
                 f"{name}"
             )
-        if isinstance(old, int) and value != int(value):
+        if isinstance(old, int) and not (math.isfinite(value) and value == int(value)):
             raise ValueError(f"env.numbers has {field}={value}, expected an integer")
         params = params.replace(**{field: type(old)(value)})
     return params

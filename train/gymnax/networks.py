@@ -1,7 +1,6 @@
 """Networks for the spaces of an environment: what is observed chooses the torso."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,11 @@ from jaxrl.checks import Count
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
-from jaxrl.networks.inputs import Flatten, OneHot
+from jaxrl.networks.heads import HeadedActorCritic
+from jaxrl.networks.inputs import Flatten, OneHot, UnitScale
 from jaxrl.networks.mlp import MLP, Activation, ActorCritic, GaussianActorCritic, WeightInit
 from jaxrl.networks.recurrent import RecurrentActorCritic
+from train.gymnax.actions import algorithms_for, box, has_parts, head
 
 
 @dataclass(frozen=True)
@@ -52,34 +53,39 @@ def torso(network: Network, observation: Any) -> nn.Module:
     if isinstance(observation, spaces.Discrete):
         return nn.Sequential((OneHot(observation.n), dense))
     shape = tuple(observation.shape)
-    if len(shape) == 1:
-        return dense
-    if len(shape) == 3:
-        conv = Conv(network.channels, activation=network.activation, layer_norm=network.layer_norm)
-        return nn.Sequential((conv, dense))
     if len(shape) > 3:
         raise ValueError(
             f"observations have the shape {list(shape)}, expected at most [rows, cols, channels]"
         )
-    return nn.Sequential((Flatten(shape), dense))
+    layers = () if (scale := unit_scale(observation)) is None else (scale,)
+    if len(shape) == 3:
+        conv = Conv(network.channels, activation=network.activation, layer_norm=network.layer_norm)
+        layers += (conv,)
+    elif len(shape) != 1:
+        layers += (Flatten(shape),)
+    return nn.Sequential((*layers, dense)) if layers else dense
 
 
-def box(action: Any) -> dict[str, Any]:
-    """Size and bounds of continuous actions, as networks are given them."""
-    low, high = (
-        tuple(np.broadcast_to(np.asarray(end, float), action.shape).ravel().tolist())
-        for end in (action.low, action.high)
-    )
-    if len(action.shape) != 1:
-        raise ValueError(f"actions have the shape {list(action.shape)}, expected vectors")
-    if not all(map(math.isfinite, low + high)):
-        return {"action_size": action.shape[0]}
-    return {"action_size": action.shape[0], "low": low, "high": high}
+def unit_scale(observation: spaces.Box) -> UnitScale | None:
+    """The layer that brings grey values and counts to 0 to 1; None: they stay as they are.
+
+    Scaled are integers between finite bounds that are 255 apart or more, up to 16 bits, and images
+    from 0 to 255 of any dtype. Other numbers stay as they are: whoever declares no bounds may mean
+    anything, and `normalise.observations` learns their scale.
+    """
+    low, high = float(np.min(observation.low)), float(np.max(observation.high))
+    is_integer = np.issubdtype(np.dtype(observation.dtype), np.integer)
+    is_image = len(observation.shape) == 3 and (low, high) == (0.0, 255.0)
+    if is_image or (is_integer and 255 <= high - low <= 65_535):
+        return UnitScale(low, high)
+    return None
 
 
 def actor_critic(network: Network, observation: Any, action: Any) -> nn.Module:
-    """A policy and a value, of discrete or continuous actions."""
+    """A policy and a value, of actions of any kind."""
     below = torso(network, observation)
+    if has_parts(action):
+        return HeadedActorCritic(below, below.copy(), head(action))
     if isinstance(action, spaces.Box):
         return GaussianActorCritic(below, below.copy(), **box(action))
     return ActorCritic(below, action.n, shared=network.shared)
@@ -87,16 +93,18 @@ def actor_critic(network: Network, observation: Any, action: Any) -> nn.Module:
 
 def recurrent(network: Network, observation: Any, action: Any) -> RecurrentActorCritic:
     """The same with a memory."""
-    heads = ActorCritic(MLP(()), getattr(action, "n", 0))
-    if isinstance(action, spaces.Box):
-        heads = GaussianActorCritic(MLP(()), MLP(()), **box(action))
+    heads = actor_critic(replace(network, hidden=(), shared=False), VECTOR, action)
     return RecurrentActorCritic(torso(network, observation), heads, network.memory)
+
+
+VECTOR = spaces.Box(-np.inf, np.inf, (1,))
+"""What is remembered, as an observation."""
 
 
 def q_network(network: Network, observation: Any, action: Any) -> QNetwork:
     """Values of discrete actions. Raises ValueError for others."""
     if not isinstance(action, spaces.Discrete):
-        raise ValueError("actions are continuous, expected discrete ones: use ppo or sac")
+        raise ValueError(f"actions are {action}, expected Discrete: use {algorithms_for(action)}")
     return QNetwork(torso(network, observation), action.n)
 
 
@@ -104,10 +112,14 @@ def actor_and_critics(
     network: Network, observation: Any, action: Any
 ) -> tuple[GaussianActor, QFunctions]:
     """Of SAC. Raises ValueError unless observations are vectors and actions lie in a box."""
-    if not isinstance(action, spaces.Box):
-        raise ValueError("actions are discrete, expected continuous ones: use ppo, dqn or pqn")
+    if not isinstance(action, spaces.Box) or has_parts(action):
+        raise ValueError(
+            f"actions are {action}, expected a Box of floats: use {algorithms_for(action)}"
+        )
     size = box(action)
-    if "low" not in size or len(getattr(observation, "shape", ())) != 1:
-        raise ValueError("sac expects observations that are vectors and actions in a finite box")
+    if "low" not in size or not np.all(np.isfinite([size["low"], size["high"]])):
+        raise ValueError(f"actions are {action}, expected a finite Box: use ppo")
+    if len(getattr(observation, "shape", ())) != 1:
+        raise ValueError(f"observations are {observation}, expected vectors: use ppo")
     below = torso(network, observation)
     return GaussianActor(below, **size), QFunctions(below.copy())

@@ -6,10 +6,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from gymnax.environments import spaces
 from PIL import Image
 
 from train.gymnax import drawing, environments
+from train.gymnax.action_bars import bars
 from train.gymnax.config import make_agent
 from train.gymnax.environments import Made
 from train.gymnax.tiles import COLOURS, SIDE, tiled
@@ -38,10 +38,9 @@ def show(run: Run, wanted: Wanted) -> Scene:
             shown, constants = drawn(made, played)
     else:
         shown, constants = [_nothing(recording) for recording in played], {}
-    names = _actions(made)
     return Scene(
         [SCRIPT],
-        [_episode(names, *pair) for pair in zip(played, shown, strict=True)],
+        [_episode(made, *pair) for pair in zip(played, shown, strict=True)],
         {"name": run.config.env.id, **constants},
     )
 
@@ -50,7 +49,6 @@ def live(run: Run, member: int) -> Live:
     """An episode to be watched."""
     made = environments.make(run.config.env)
     player = make_agent(run.config, made, run.config.run.evaluation_greedy)
-    names = _actions(made)
     is_drawn = drawing.can_draw(made.env)
 
     def look(game: Recording) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
@@ -64,7 +62,7 @@ def live(run: Run, member: int) -> Live:
                 "palette": colours[None],
                 "pixels": np.array([picture.size]),
             }
-        return shown, episodes.bars(game, names)
+        return shown, bars(game, made.action)
 
     return Live(
         *(made.env, made.params, player, run.agents[member]),
@@ -108,14 +106,14 @@ def _nothing(recording: Recording) -> dict[str, np.ndarray]:
     return {"moment": np.arange(recording.steps + 1)}
 
 
-def _episode(actions: Sequence[str], game: Recording, shown: dict[str, np.ndarray]) -> Episode:
+def _episode(made: Made, game: Recording, shown: dict[str, np.ndarray]) -> Episode:
     total, length = float(np.sum(game.reward)), int(game.steps)
     ending = "terminated" if game.terminated else "time up" if game.truncated else "goes on"
     return Episode(
         title=f"return {total:.4g} in {length:,} steps, {ending}",
         frames=shown,
         lines=episodes.lines(game) | _observed(game.obs),
-        bars=episodes.bars(game, actions),
+        bars=bars(game, made.action),
     )
 
 
@@ -126,10 +124,3 @@ def _observed(obs: Any) -> dict[str, np.ndarray]:
         return {}
     columns = seen.reshape(len(seen), -1).T.astype(np.float32)
     return {f"observation {k}": episodes.with_last(x) for k, x in enumerate(columns)}
-
-
-def _actions(made: Made) -> list[str]:
-    """A name for each action, or for each number of a continuous one."""
-    space = made.action
-    count = space.n if isinstance(space, spaces.Discrete) else int(np.prod(space.shape))
-    return [f"action {k}" for k in range(count)]

@@ -26,6 +26,7 @@ from train.host.errors import (
     in_one_line,
     of_the_system,
 )
+from train.host.origin import explain, origin
 from train.host.program import Program
 from train.host.run import train_program
 from train.host.saved import elsewhere, resumed, saved_by, without_config
@@ -55,7 +56,10 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
 
 
 def command(function: Callable[[], object]) -> int:
-    """Calls `function`; turns a RunError into one line on stderr and an exit code."""
+    """Calls `function`; turns a RunError into one line on stderr and an exit code.
+
+    So it does with whatever arises in a user's own file, an environment's or a program's.
+    """
     try:
         try:
             function()
@@ -72,6 +76,11 @@ def command(function: Callable[[], object]) -> int:
     except OSError as error:
         print(of_the_system(error), file=sys.stderr)
         return FAILED
+    except Exception as error:
+        if origin(error) is None:
+            raise
+        print(explain(error), file=sys.stderr)
+        return REFUSED
     return 0
 
 

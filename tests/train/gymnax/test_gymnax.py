@@ -12,6 +12,7 @@ import pytest
 from gymnax.environments import spaces
 
 import envs
+from jaxrl import normalisation
 from jaxrl.distributions import Categorical, Normal, Squashed
 from tests.bench import flags
 from train import evaluate, render
@@ -109,7 +110,6 @@ def test_options_and_numbers_reach_the_environment():
             Game("CartPole-v1", numbers=("max_steps_in_episode=1.5",)),
             "max_steps_in_episode=1.5, expected an integer",
         ),
-        (Game("Durotaxis-v0"), "Durotaxis-v0 observes a Dict, expected one array"),
     ],
     ids=lambda x: x.id if isinstance(x, Game) else "",
 )
@@ -160,8 +160,14 @@ def test_families():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("dqn --env.id Pendulum-v1", "actions are continuous, expected discrete ones: use ppo or"),
-        ("sac --env.id CartPole-v1", "actions are discrete, expected continuous ones: use ppo"),
+        (
+            "dqn --env.id Pendulum-v1",
+            "shape=(1,), dtype=float32), expected Discrete: use ppo or sac",
+        ),
+        (
+            "sac --env.id CartPole-v1",
+            "actions are Discrete(2, dtype=int32), expected a Box of floats: use ppo, dqn",
+        ),
         ("--env.id Nothing-v0", "--env.id Nothing-v0 cannot be made: it is unknown"),
         ("ppo --network.memory 3", "--network.memory has no effect, as it needs a preset of rec"),
         ("recurrent --normalise.reward-clip 3", "as it needs normalise.rewards"),
@@ -223,3 +229,54 @@ def test_networks_suit_the_spaces():
     assert isinstance(model.init_with_output(key, jnp.zeros(5))[0][0], Normal)
     with pytest.raises(ValueError, match=r"have the shape \[1, 2, 3, 4\], expected at most"):
         networks.torso(network, box((1, 2, 3, 4)))
+
+
+@pytest.mark.parametrize(
+    ("space", "low", "high"),
+    [
+        (spaces.Box(0, 255, (6, 6, 1), jnp.uint8), 0, 255),
+        (spaces.Box(0.0, 255.0, (6, 6, 1)), 0, 255),
+        (spaces.Box(-500, 500, (4,), jnp.int16), -500, 500),
+    ],
+)
+def test_grey_values_and_counts_are_scaled(space, low, high):
+    """A network makes of them what the plain one makes of numbers from 0 to 1."""
+    network, discrete, key = (
+        Network(hidden=(8,), channels=(3,)),
+        spaces.Discrete(3),
+        jax.random.key(0),
+    )
+    numbers = np.random.default_rng(0).integers(low, high + 1, (5, *space.shape))
+    scaled = jnp.asarray((numbers - low) / (high - low), jnp.float32)
+    plain = networks.q_network(network, spaces.Box(0.0, 1.0, space.shape), discrete)
+    expected, variables = plain.init_with_output(key, scaled)
+    own = networks.q_network(network, space, discrete)
+    obs = jnp.asarray(numbers, space.dtype)
+    assert jax.tree.leaves(jax.eval_shape(own.init, key, obs)) == jax.tree.leaves(
+        jax.eval_shape(lambda: variables)
+    )
+    layers = own.init(key, obs)
+    leaves = jax.tree.leaves(variables)
+    q = own.apply(jax.tree.unflatten(jax.tree.structure(layers), leaves), obs)
+    np.testing.assert_allclose(q, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(0, 1, (6, 6, 1), jnp.uint8),
+        spaces.Box(-(2**31), 2**31 - 1, (4,), jnp.int32),
+        spaces.Box(0.0, 300.0, (4,)),
+    ],
+)
+def test_other_numbers_stay(space):
+    assert networks.unit_scale(space) is None
+
+
+def test_integers_of_a_box_are_normalised_and_those_of_categories_are_not():
+    statistics = normalisation.Statistics(jnp.float32(9), jnp.float32(100), jnp.float32(25))
+    config = normalisation.Config(observations=True)
+    counts = jnp.array([90, 105, 1_000], jnp.int32)
+    scaled = normalisation.normalise(statistics, counts, config, integers=True)
+    np.testing.assert_allclose(scaled, [-2, 1, 10], rtol=1e-6)
+    assert normalisation.normalise(statistics, counts, config) is counts

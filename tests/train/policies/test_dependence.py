@@ -15,9 +15,9 @@ from jaxrl.types import Agent
 from tests.train import tiny
 from train import evaluate
 from train.host import command, games, settings
+from train.host.dependence import used_inputs
 from train.host.program import Program
 from train.policies import export
-from train.policies.dependence import used_inputs
 
 
 class Counting(NamedTuple):
