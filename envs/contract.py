@@ -65,7 +65,7 @@ def time_limit(params: Any) -> int | None:
     if is_number and number == np.inf:
         return None
     require(
-        is_number and 1 <= number <= MOST_STEPS,
+        is_number and bool(1 <= number <= MOST_STEPS),
         f"max_steps_in_episode is {limit}; expected steps from 1 to {MOST_STEPS:,}, or inf",
     )
     return math.ceil(number)

@@ -17,15 +17,14 @@ Composite = spaces.Dict | spaces.Tuple
 
 def children(space: Composite) -> dict[Any, Any]:
     """The parts of a Dict by name, sorted as in JAX and Gymnasium, or of a Tuple by number."""
-    inside = space.spaces
-    is_dict = isinstance(space, spaces.Dict)
-    return {name: inside[name] for name in sorted(inside)} if is_dict else dict(enumerate(inside))
+    inside: Any = space.spaces
+    return dict(sorted(inside.items()) if isinstance(space, spaces.Dict) else enumerate(inside))
 
 
 def child(value: Any, name: Any) -> Any:
     """A part of a value: of a dict, of a tuple, or a field of anything else."""
     by_index = isinstance(value, Mapping) or isinstance(name, int)
-    return value[name] if by_index else getattr(value, name)
+    return value[name] if by_index else getattr(value, str(name))
 
 
 def flat(space: Any, value: Any = None) -> list[tuple[Any, Any]]:

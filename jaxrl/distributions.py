@@ -326,14 +326,14 @@ class Clipped:
 class Joint:
     """Independent parts, one action each: a tuple, or a dict. All have the same batch axes."""
 
-    parts: tuple[Any, ...] | dict[str, Any]  # Distributions, say (Categorical, Normal)
+    parts: Any  # a tuple or dict of Distributions, say (Categorical, Normal)
 
-    def sample(self, key: jax.Array) -> tuple[Action, ...] | dict[str, Action]:
+    def sample(self, key: jax.Array) -> Action:
         policies = values(self.parts)
         keys = jax.random.split(key, len(policies))
         return self._like(part.sample(key) for part, key in zip(policies, keys, strict=True))
 
-    def log_prob(self, action: tuple[Action, ...] | dict[str, Action]) -> jax.Array:
+    def log_prob(self, action: Action) -> jax.Array:
         pairs = zip(values(self.parts), values(action), strict=True)
         return total(part.log_prob(a) for part, a in pairs)
 
@@ -344,7 +344,7 @@ class Joint:
         pairs = zip(values(self.parts), values(other.parts), strict=True)
         return total(p.kl(q) for p, q in pairs)
 
-    def mode(self) -> tuple[Action, ...] | dict[str, Action]:
+    def mode(self) -> Action:
         return self._like(part.mode() for part in values(self.parts))
 
     def describe(self) -> dict[str, jax.Array]:
@@ -355,7 +355,7 @@ class Joint:
             numbers |= {f"{name}_{i}" if name in numbers else name: x for name, x in of_part}
         return numbers
 
-    def _like(self, of_each: Iterable[Action]) -> tuple[Action, ...] | dict[str, Action]:
+    def _like(self, of_each: Iterable[Action]) -> Action:
         """A value for each part, in a tuple or dict as the parts are."""
         if isinstance(self.parts, dict):
             return dict(zip(sorted(self.parts), of_each, strict=True))

@@ -48,5 +48,5 @@ def ends(space: spaces.Box | spaces.Discrete) -> tuple[jax.Array, jax.Array]:
     """The smallest and largest numbers of such a vector."""
     if isinstance(space, spaces.Discrete):
         return jnp.zeros(space.n), jnp.ones(space.n)
-    low, high = (jnp.asarray(end, jnp.float32) for end in (space.low, space.high))
-    return tuple(jnp.ravel(jnp.broadcast_to(end, space.shape)) for end in (low, high))
+    wide = lambda end: jnp.ravel(jnp.broadcast_to(jnp.asarray(end, jnp.float32), space.shape))
+    return wide(space.low), wide(space.high)

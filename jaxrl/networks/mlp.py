@@ -135,7 +135,8 @@ def middles(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     below = np.where(np.isfinite(high), high - 2.0, -1.0)
     low = np.where(np.isfinite(low), low, below)
     high = np.where(np.isfinite(high), high, low + 2.0)
-    return np.float32(0.5 * low + 0.5 * high), np.float32(0.5 * high - 0.5 * low)
+    middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+    return np.asarray(middle, np.float32), np.asarray(half, np.float32)
 
 
 def dense(

@@ -1,5 +1,7 @@
 """Heads: policies of every kind of action on one torso."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,8 +54,8 @@ def test_each_choice_has_its_own_logits(key):
     p = jax.nn.softmax(bias[:2]), jax.nn.softmax(bias[2:])
     for pair in ((0, 2), (1, 0)):
         expected = np.log(p[0][pair[0]]) + np.log(p[1][pair[1]])
-        log_prob = head.apply(biased, jnp.zeros(4)).log_prob(jnp.array(pair))
-        np.testing.assert_allclose(log_prob, expected, rtol=1e-5)
+        policy: Any = head.apply(biased, jnp.zeros(4))
+        np.testing.assert_allclose(policy.log_prob(jnp.array(pair)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

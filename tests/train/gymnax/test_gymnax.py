@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gymnax
 import jax
@@ -257,7 +258,7 @@ def test_grey_values_and_counts_are_scaled(space, low, high):
     )
     layers = own.init(key, obs)
     leaves = jax.tree.leaves(variables)
-    q = own.apply(jax.tree.unflatten(jax.tree.structure(layers), leaves), obs)
+    q: Any = own.apply(jax.tree.unflatten(jax.tree.structure(layers), leaves), obs)
     np.testing.assert_allclose(q, expected, rtol=1e-5, atol=1e-6)
 
 

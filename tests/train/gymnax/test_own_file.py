@@ -1,6 +1,7 @@
 """Environments of a user's own file: what is taken, and what is refused in one line."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,7 +144,7 @@ pole = CartPole()
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory) -> str:
+def module(tmp_path_factory) -> Iterator[str]:
     """The name of a module of a user's own."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "own_envs.py").write_text(FILE, encoding="utf-8")
@@ -200,7 +201,7 @@ def test_an_error_of_this_library_has_no_line_of_a_user():
         int("x")
     own = explain(error.value)
     assert own.startswith("ValueError: invalid literal")
-    assert origin(error.value).startswith(__file__)  # this file is a user's
+    assert str(origin(error.value)).startswith(__file__)  # this file is a user's
     assert origin(ValueError()) is None
 
 
