@@ -97,9 +97,9 @@ def persistence(data: Data, ahead: int) -> np.ndarray:
 def fit_arx(data: Data) -> tuple[np.ndarray, int]:
     """`(weights [p (n + m) + 1, n], p)` of y_t on the p observations and inputs before it.
 
-    Least squares. p is the one of `ORDERS` with the smallest error one step ahead in the last fifth
-    of the data, when fitted to the others. What is missing is no target; as a regressor it is the
-    last observation.
+    Least squares. p is the one of `ORDERS` with the smallest mean square error one step ahead in
+    the last fifth of the data, when fitted to the others. What is missing is no target; as a
+    regressor it is the last observation.
     """
     channels, inputs = data.y.shape[-1], data.u.shape[-1]
     steps = int(data.lengths.sum())
@@ -111,17 +111,22 @@ def fit_arx(data: Data) -> tuple[np.ndarray, int]:
         cut = len(x) - len(x) // 5
         weights = least_squares(x[:cut], y[:cut], observed[:cut])
         missed = np.where(observed[cut:], y[cut:] - x[cut:] @ weights, 0)
-        errors.append(np.sum(missed**2))
+        errors.append(np.sum(missed**2) / max(np.sum(observed[cut:]), 1))
     order = allowed[int(np.argmin(errors))] if errors else 1
     return least_squares(*regression(data, order)), order
 
 
 def regression(data: Data, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All regressors `[N, p (n + m) + 1]`, targets `[N, n]`, and whether they were observed."""
+    """All regressors `[N, p (n + m) + 1]`, targets `[N, n]`, and whether they were observed.
+
+    An episode of p steps or fewer has none.
+    """
     known, x, y, observed = held(data), [], [], []
     for e, length in enumerate(data.lengths):
-        past = [z[e, order - i : length - i] for i in range(1, order + 1) for z in (known, data.u)]
-        x.append(np.concatenate([*past, np.ones((max(length - order, 0), 1))], axis=1))
+        rows = max(length - order, 0)
+        places = [slice(order - i, order - i + rows) for i in range(1, order + 1)]
+        past = [z[e, place] for place in places for z in (known, data.u)]
+        x.append(np.concatenate([*past, np.ones((rows, 1))], axis=1))
         y.append(data.y[e, order:length])
         observed.append(data.observed[e, order:length])
     return np.concatenate(x), np.concatenate(y).astype(float), np.concatenate(observed)
