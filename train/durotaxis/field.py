@@ -85,7 +85,7 @@ def _read_array(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
         ) from None
     if values.ndim != 2:
         raise ValueError(f"{path} has the shape {values.shape}; expected float [height, width]")
-    return values
+    return values.astype(np.result_type(values, np.float32))  # of whole numbers and booleans, too
 
 
 def _read_image(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:

@@ -27,6 +27,13 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
     assert (params.width, params.height) == (40.0, 30.0)
 
 
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, ">f4", np.float16])
+def test_numbers_of_any_kind_are_stiffness(tmp_path, kind):
+    values = np.asfortranarray(np.random.default_rng(0).integers(0, 100, (9, 7)).astype(kind))
+    found = field.read_field(written(tmp_path / "any.npy", values))
+    np.testing.assert_array_equal(found, values.astype(np.float32))
+
+
 def test_flat_ground_is_named(tmp_path, capsys):
     field.read_field(written(tmp_path / "flat.npy", np.full((30, 40), 2.0)))
     assert "it is the same everywhere" in capsys.readouterr().err
@@ -39,6 +46,7 @@ def test_flat_ground_is_named(tmp_path, capsys):
         (np.zeros((9, 9)), "stiffness from 0 to 0; .* some above"),
         (np.full((9, 9), np.nan), "not finite"),
         (np.full((9, 9), 1e30), "beyond 1e.06"),
+        (np.full((9, 9), -128, np.int8), "stiffness from -128 to -128"),
         (np.ones(9), r"has the shape \(9,\)"),
         (np.array([["a"]]), "expected real numbers"),
     ],
