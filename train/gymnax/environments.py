@@ -1,6 +1,7 @@
 """Environments by name: gymnax's, ours, and those of a file of your own."""
 
 import ast
+import contextlib
 import importlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from gymnax.environments import environment, spaces
 import envs
 from envs import wrappers
 from jaxrl.checks import Count, Share, may_be_positive
+from train.host.numbers import whole
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def named(name: str, options: dict[str, Any]) -> tuple[environment.Environment, 
 
 
 def pairs(field: str, given: tuple[str, ...]) -> dict[str, Any]:
-    """NAME=VALUE as a dict; values are numbers, tuples, booleans or else text."""
+    """NAME=VALUE as a dict; values are numbers, tuples, booleans or else text; 1e3 is whole."""
     found = {}
     for text in given:
         name, is_pair, value = text.partition("=")
@@ -116,6 +118,9 @@ def pairs(field: str, given: tuple[str, ...]) -> dict[str, Any]:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
             found[name] = value
+        if isinstance(found[name], float) and "." not in value:
+            with contextlib.suppress(ValueError):
+                found[name] = whole(value)
     return found
 
 

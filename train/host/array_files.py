@@ -1,7 +1,8 @@
 """NumPy files of strangers: what they hold is known, and refused, before anything is allocated."""
 
 import zipfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -45,6 +46,15 @@ def read_npy(path: str | Path) -> np.ndarray:
         raise
     except Exception as error:  # as above
         raise ValueError(_reason(error)) from None
+
+
+@contextmanager
+def about(path: str) -> Iterator[None]:
+    """Begins the message of a ValueError with the file that it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {in_one_line(error)}") from None
 
 
 def as_list(array: np.ndarray) -> np.ndarray:

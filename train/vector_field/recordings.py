@@ -3,17 +3,13 @@
 Axes: E episodes, T steps of the longest, n channels, m inputs.
 """
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from train.host import array_files
-from train.host.errors import in_one_line
 from train.host.records import write_arrays
 from train.vector_field import spike_times
 
@@ -100,7 +96,7 @@ def load(paths: str | Sequence[str], bin_width: float = 1.0) -> Data:
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     arrays = [_arrays(path) for path in paths]
-    units = _units(paths, arrays)
+    units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
     found = [_episodes(path, x, bin_width, units) for path, x in zip(paths, arrays, strict=True)]
     sizes = [(of_file[0][0].shape[1], of_file[0][1].shape[1]) for of_file in found]
     for path, size in zip(paths, sizes, strict=True):
@@ -136,47 +132,12 @@ def _arrays(path: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _units(paths: Sequence[str], arrays: Sequence[dict[str, np.ndarray]]) -> int:
-    """Units of all files of spike times together, 0 if there are none."""
-    counts, stated = {}, []
-    for path, of_file in zip(paths, arrays, strict=True):
-        if "spike_times" in of_file:
-            with _about(path):
-                counts[path] = spike_times.num_units(of_file)
-            stated += [path] * ("num_units" in of_file)
-    units = max(counts.values(), default=0)
-    for path in stated:
-        if counts[path] < units:
-            said = f"{path} says that num_units is {counts[path]}"
-            raise ValueError(f"{said}, but {units} are known: say the same in every file")
-    if units and not stated:
-        _tell_units(next(iter(counts)), units)
-    return units
-
-
-@cache
-def _tell_units(path: str, units: int) -> None:
-    """Says once how many units there are: those after the last that fired are not among them."""
-    several = "s" * (units > 1)
-    said = f"{units} unit{several}, 0 to {units - 1}, up to the last that fired"
-    print(f"{path}: {said}; an array num_units tells how many were recorded", file=sys.stderr)
-
-
-@contextmanager
-def _about(path: str) -> Iterator[None]:
-    """Begins the message of a ValueError with the file that it is about."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {in_one_line(error)}") from None
-
-
 def _episodes(
     path: str, arrays: dict[str, np.ndarray], bin_width: float, units: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of one file: y `[T, n]`, NaN where missing, and u `[T, m]` of each episode."""
     y, u = _with_all_axes(path, arrays.get("y"), arrays["u"])
-    with _about(path):
+    with array_files.about(path):
         lengths = _lengths(arrays.get("lengths"), y, u)
         if y is None:
             spikes = spike_times.read(arrays, len(u))
@@ -186,9 +147,11 @@ def _episodes(
             y = spike_times.counts(spikes, lengths, end, bin_width, units)
     if len(lengths) > len(u):  # episodes in a row
         y, u = (np.split(x[0], np.cumsum(lengths)[:-1]) for x in (y, u))
-    seen, given = ([x[:n] for x, n in zip(of_all, lengths, strict=True)] for of_all in (y, u))
-    _refuse_infinite(path, seen, given)
-    return list(zip((x.astype(float) for x in seen), given, strict=True))
+    y, u = (
+        [x[:n].astype(float) for x, n in zip(of_all, lengths, strict=True)] for of_all in (y, u)
+    )
+    _refuse_infinite(path, y, u)
+    return list(zip(y, u, strict=True))
 
 
 def _with_all_axes(
@@ -198,14 +161,14 @@ def _with_all_axes(
 
     Raises ValueError for shapes that do not fit together.
     """
-    known = {"u": u} if y is None else {"y": y, "u": u}
-    axes = max(2, *(x.ndim for x in known.values()), 0)
-    full = {name: x[..., None] if x.ndim == axes - 1 else x for name, x in known.items()}
+    arrays = {"u": u} if y is None else {"y": y, "u": u}
+    axes = max(2, max(x.ndim for x in arrays.values()))
+    full = {name: x[..., None] if x.ndim == axes - 1 else x for name, x in arrays.items()}
     for name, x in full.items():
         if x.ndim not in (2, 3) or not x.size or x.ndim != axes:
-            raise ValueError(f"{name} in {path} has shape {known[name].shape}; {WANTED}")
+            raise ValueError(f"{name} in {path} has shape {arrays[name].shape}; {WANTED}")
     if len({x.shape[:-1] for x in full.values()}) > 1:
-        shapes = " and ".join(str(x.shape) for x in known.values())
+        shapes = " and ".join(str(x.shape) for x in arrays.values())
         raise ValueError(
             f"y and u in {path} have shapes {shapes}; expected as many steps of both, T in [T, n] "
             "and [T, m]: transpose what has time along its last axis"
@@ -214,28 +177,25 @@ def _with_all_axes(
     return full.get("y"), full["u"]
 
 
-def _lengths(given: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) -> np.ndarray:
-    """Steps `[E]` of each episode: as given, or up to where y and u are NaN to the end.
+def _lengths(numbers: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) -> np.ndarray:
+    """Steps `[E]` of each episode: as the file says, or up to where y and u are NaN to the end.
 
-    Those of one row may be of more episodes, in a row.
+    One row of y may hold several episodes that follow each other.
     """
     count, steps = u.shape[:2]
-    if given is None:
+    if numbers is None:
         nothing = np.all(np.isnan(u if y is None else np.concatenate([y, u], -1)), axis=2)
         last = steps - np.argmin(nothing[:, ::-1], axis=1)
         return np.where(nothing.all(axis=1), steps, last)
-    lengths = array_files.as_whole(given.reshape(-1))
-    if lengths is not None and lengths.size and np.all((lengths >= 1) & (lengths <= steps)):
-        if len(lengths) == count:
-            return lengths
-        if count == 1 and y is not None and lengths.sum() == steps:
-            return lengths
-    in_a_row = (
-        f", or add up to {steps}, of episodes in a row" if count == 1 and y is not None else ""
-    )
-    raise ValueError(
-        f"lengths must be [{count}] whole numbers from 1 to {steps}, steps of each{in_a_row}"
-    )
+    lengths, is_row = array_files.as_whole(numbers.reshape(-1)), count == 1 and y is not None
+    if lengths is None or np.any(lengths < 1) or np.any(lengths > steps):
+        lengths = np.zeros(0, int)  # which fit nothing
+    if len(lengths) != count and not (is_row and lengths.sum() == steps):
+        together = f", or add up to {steps}, one episode after the other" if is_row else ""
+        raise ValueError(
+            f"lengths must be [{count}] whole numbers from 1 to {steps}, steps of each{together}"
+        )
+    return lengths
 
 
 def _refuse_infinite(path: str, y: list[np.ndarray], u: list[np.ndarray]) -> None:

@@ -72,10 +72,12 @@ def aligned(forecasts: np.ndarray, ahead: int) -> np.ndarray:
 
 def most_varied(observed: np.ndarray) -> list[int]:
     """The channels `[T, n]` of largest variance, at most `CHANNELS` of them, in their order."""
-    seen = np.isfinite(observed)
-    count = np.maximum(seen.sum(0), 1)
-    mean = np.where(seen, observed, 0).sum(0) / count
-    variance = np.where(seen, (observed - mean) ** 2, 0).sum(0) / count  # 0 if nothing was seen
+    is_finite = np.isfinite(observed)
+    count = np.maximum(is_finite.sum(0), 1)
+    mean = np.where(is_finite, observed, 0).sum(0) / count
+    variance = (
+        np.where(is_finite, (observed - mean) ** 2, 0).sum(0) / count
+    )  # 0 if nothing was is_finite
     return sorted(np.argsort(-variance, kind="stable")[:CHANNELS].tolist())
 
 

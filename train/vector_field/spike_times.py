@@ -1,10 +1,12 @@
 """Spike times as counts in bins."""
 
+import sys
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from train.host.array_files import MAX_BYTES, as_list, as_whole
+from train.host.array_files import MAX_BYTES, about, as_list, as_whole
 
 ARRAYS = ("spike_times", "spike_units", "spike_episodes", "duration", "num_units")
 """Arrays of a file of spike times; the last three may be absent."""
@@ -64,13 +66,43 @@ def _indices(name: str, array: np.ndarray, times: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def num_units(arrays: dict[str, np.ndarray]) -> int:
-    """How many units a file has: as it says, or up to the last that fired. Raises ValueError."""
+def num_units(files: dict[str, dict[str, np.ndarray]]) -> int:
+    """Units of all files of spike times, by path, together; 0 if there are none.
+
+    They are as many as a file says, or up to the last that fired. Raises ValueError, in one line.
+    """
+    counts = {}
+    for path, arrays in files.items():
+        if "spike_times" in arrays:
+            with about(path):
+                counts[path] = _num_units(arrays)
+    units = max(counts.values(), default=0)
+    exact = [path for path in counts if "num_units" in files[path]]
+    for path in exact:
+        if counts[path] < units:
+            raise ValueError(
+                f"{path} says that num_units is {counts[path]}, but there are {units}: say the "
+                "same in every file"
+            )
+    if units and not exact:
+        _tell(next(iter(counts)), units)
+    return units
+
+
+@cache
+def _tell(path: str, units: int) -> None:
+    """Says once how many units there are: those after the last that fired are not among them."""
+    several = "s" * (units > 1)
+    line = f"{units} unit{several}, 0 to {units - 1}, up to the last that fired"
+    print(f"{path}: {line}; an array num_units tells how many were recorded", file=sys.stderr)
+
+
+def _num_units(arrays: dict[str, np.ndarray]) -> int:
     least = int(_units(arrays, _times(arrays)).max(initial=-1)) + 1
     if "num_units" not in arrays:
         return least
     number = as_whole(arrays["num_units"].reshape(-1))
-    if number is None or number.size != 1 or not least <= number[0] < 2**31 or not number[0]:
+    if number is None or number.size != 1 or not max(least, 1) <= number[0] < 2**31:
         raise ValueError(
             f"num_units must be one whole number of at least {max(least, 1)}, as units are "
             f"numbered from 0 to {max(least, 1) - 1}"

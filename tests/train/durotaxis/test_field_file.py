@@ -31,8 +31,8 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, ">f4", np.float16])
 def test_numbers_of_any_kind_are_stiffness(tmp_path, kind):
     values = np.asfortranarray(np.random.default_rng(0).integers(0, 100, (9, 7)).astype(kind))
-    found = field.read_field(written(tmp_path / "any.npy", values))
-    np.testing.assert_array_equal(found, values.astype(np.float32))
+    ground = field.read_field(written(tmp_path / "any.npy", values))
+    np.testing.assert_array_equal(ground, values.astype(np.float32))
 
 
 def test_flat_ground_is_named(tmp_path, capsys):
@@ -79,14 +79,14 @@ def tiff(path, values, bits, tags=(), order="<", text="") -> str:
     """A TIFF of one strip, written by hand: Pillow turns some arrays over when it saves them."""
     rows = np.atleast_2d(values)
     strip, width = rows.tobytes(), rows.shape[1] * rows.dtype.itemsize * 8 // bits
-    said = text.encode().ljust(8, b"\0")
-    known = {256: width, 257: len(rows), 258: bits, 259: 1, 262: 1, 273: 8, 277: 1}
-    known |= {278: len(rows), 279: len(strip), **dict(tags)}
-    directory = {tag: struct.pack(f"{order}HHII", tag, 4, 1, x) for tag, x in known.items()}
-    directory[270] = struct.pack(f"{order}HHII", 270, 2, len(said), 8 + len(strip))
-    start = struct.pack(f"{order}HI", 42, 8 + len(strip) + len(said))
+    label = text.encode().ljust(8, b"\0")
+    numbers = {256: width, 257: len(rows), 258: bits, 259: 1, 262: 1, 273: 8, 277: 1}
+    numbers |= {278: len(rows), 279: len(strip), **dict(tags)}
+    directory = {tag: struct.pack(f"{order}HHII", tag, 4, 1, x) for tag, x in numbers.items()}
+    directory[270] = struct.pack(f"{order}HHII", 270, 2, len(label), 8 + len(strip))
+    start = struct.pack(f"{order}HI", 42, 8 + len(strip) + len(label))
     count = struct.pack(f"{order}H", len(directory))
-    content = [{"<": b"II", ">": b"MM"}[order], start, strip, said, count]
+    content = [{"<": b"II", ">": b"MM"}[order], start, strip, label, count]
     entries = [directory[tag] for tag in sorted(directory)]
     path.write_bytes(b"".join([*content, *entries, bytes(4)]))
     return str(path)
@@ -103,30 +103,30 @@ def test_white_may_be_zero(tmp_path, order, bits, capsys):
     for photometric, greys in ((1, values.astype(float)), (0, white - values.astype(float))):
         tags = {PHOTOMETRIC: photometric}
         path = tiff(tmp_path / f"{photometric}.tif", values, bits, tags, order)
-        found = field.read_field(path, None, (1.0, 40.0))
-        np.testing.assert_allclose(found, 1 + 39 * greys / white, rtol=1e-6)
-        told = capsys.readouterr().err
-        assert f"greys are {greys.min():,.0f} to {greys.max():,.0f}, white is {white:,}" in told
-        assert f"stiffness from {1 + 39 * greys.min() / white:g} to " in told
+        ground = field.read_field(path, None, (1.0, 40.0))
+        np.testing.assert_allclose(ground, 1 + 39 * greys / white, rtol=1e-6)
+        printed = capsys.readouterr().err
+        assert f"greys are {greys.min():,.0f} to {greys.max():,.0f}, white is {white:,}" in printed
+        assert f"stiffness from {1 + 39 * greys.min() / white:g} to " in printed
 
 
 def test_white_is_as_large_as_the_bits_allow(tmp_path):
     packed = np.array([[0x12, 0x3A, 0xBC, 0xFF, 0xF0, 0x01]], np.uint8)  # 12 bits each
-    found = field.read_field(tiff(tmp_path / "12.tif", packed, 12), None, (0.0, 1.0))
-    np.testing.assert_allclose(found, np.array([[0x123, 0xABC, 0xFFF, 1]]) / 4095, rtol=1e-6)
+    ground = field.read_field(tiff(tmp_path / "12.tif", packed, 12), None, (0.0, 1.0))
+    np.testing.assert_allclose(ground, np.array([[0x123, 0xABC, 0xFFF, 1]]) / 4095, rtol=1e-6)
     for name in ("bits.png", "bits.tif"):
-        found = field.read_field(image(tmp_path / name, GREYS > 99), None, (2.0, 12.0))
-        np.testing.assert_array_equal(found, np.where(GREYS > 99, 12, 2))
+        ground = field.read_field(image(tmp_path / name, GREYS > 99), None, (2.0, 12.0))
+        np.testing.assert_array_equal(ground, np.where(GREYS > 99, 12, 2))
     four = np.array([[0x0F, 0x5A]], np.uint8)
-    found = field.read_field(tiff(tmp_path / "4.tif", four, 4), None, (0.0, 15.0))
-    np.testing.assert_allclose(found, [[0, 15, 5, 10]], rtol=1e-6)
+    ground = field.read_field(tiff(tmp_path / "4.tif", four, 4), None, (0.0, 15.0))
+    np.testing.assert_allclose(ground, [[0, 15, 5, 10]], rtol=1e-6)
 
 
 IMAGEJ = "ImageJ=1.53t\n"
 
 
 @pytest.mark.parametrize(
-    ("values", "bits", "tags", "text", "told"),
+    ("values", "bits", "tags", "text", "message"),
     [
         (GREYS.astype("<i2"), 16, {FORMAT: 2}, "", "have a sign or 32 bits, so none of them is"),
         (GREYS.astype("i1"), 8, {FORMAT: 2}, "", "have a sign or 32 bits, so none of them is"),
@@ -139,9 +139,9 @@ IMAGEJ = "ImageJ=1.53t\n"
         (np.full((2, 2), np.nan, "<f4"), 32, {FORMAT: 3}, "", "not finite"),
     ],
 )
-def test_tiffs_without_a_white_are_refused(tmp_path, values, bits, tags, text, told):
+def test_tiffs_without_a_white_are_refused(tmp_path, values, bits, tags, text, message):
     path = tiff(tmp_path / "x.tif", values, bits, tags, text=text)
-    with pytest.raises(ValueError, match=re.escape(told)) as caught:
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
         field.read_field(path, None, None if "f" in values.dtype.str else (0.0, 1.0))
     assert "\n" not in str(caught.value)
 
@@ -149,8 +149,8 @@ def test_tiffs_without_a_white_are_refused(tmp_path, values, bits, tags, text, t
 def test_what_imagej_says_of_an_image_that_is_as_it_seems(tmp_path):
     text = IMAGEJ + "min=3.0\nmax=9.0\nimages=1\n"
     path = tiff(tmp_path / "x.tif", GREYS.astype(">u2"), 16, order=">", text=text)
-    found = field.read_field(path, None, (0.0, 65535.0))
-    np.testing.assert_array_equal(found, GREYS)
+    ground = field.read_field(path, None, (0.0, 65535.0))
+    np.testing.assert_array_equal(ground, GREYS)
 
 
 def test_images_of_more_than_one_grey_are_refused(tmp_path):
@@ -164,9 +164,9 @@ def test_images_of_more_than_one_grey_are_refused(tmp_path):
     for path in tmp_path.iterdir():
         with pytest.raises(
             ValueError, match=r"its mode is|transparent|2 pictures|no image"
-        ) as said:
+        ) as refusal:
             field.read_field(str(path), None, (0.0, 1.0))
-        assert "\n" not in str(said.value)
+        assert "\n" not in str(refusal.value)
 
 
 def test_floats_of_an_image_are_stiffness_themselves(tmp_path):

@@ -74,11 +74,11 @@ def test_what_a_header_promises_is_not_believed(tmp_path, content, told):
     ],
 )
 def test_whole_numbers_of_any_kind(array, expected):
-    found = array_files.as_whole(array)
+    numbers = array_files.as_whole(array)
     if expected is None:
-        assert found is None
+        assert numbers is None
     else:
-        np.testing.assert_array_equal(found, np.array(expected, np.int64), strict=True)
+        np.testing.assert_array_equal(numbers, np.array(expected, np.int64), strict=True)
 
 
 def test_axes_of_length_1():

@@ -56,12 +56,12 @@ def test_one_input_needs_no_axis(tmp_path):
     limits = Limits(-jnp.ones(1), jnp.ones(1), jnp.inf, jnp.inf, 0.1)
     asked: Any = Question(None, jnp.zeros(2), jnp.zeros(1), limits)  # pyright: ignore
     u = np.random.default_rng(0).uniform(-1, 1, (3, 8)).astype(np.float32)
-    for given, expected in (
+    for inputs, expected in (
         (u, u[..., None]),
         (u[0], u[:1, :, None]),
         (u[..., None], u[..., None]),
     ):
-        np.savez(tmp_path / "u.npz", u=given)
+        np.savez(tmp_path / "u.npz", u=inputs)
         np.testing.assert_array_equal(rig.read_inputs(str(tmp_path / "u.npz"), asked), expected)
 
 

@@ -134,8 +134,8 @@ def test_channels_that_are_constant_where_they_are_scored_do_not_count():
     data.y[..., 1] = 0.1
     expected: Any = np.random.default_rng(1).normal(size=(3, 80, 6, 3)).astype(np.float32) + 3
     rest = data._replace(y=data.y[..., ::2], observed=data.observed[..., ::2])
-    found = episodes.r2(data, expected)
-    np.testing.assert_allclose(found, r2_by_loops(rest, expected[..., ::2]), rtol=1e-3)
+    scores = episodes.r2(data, expected)
+    np.testing.assert_allclose(scores, r2_by_loops(rest, expected[..., ::2]), rtol=1e-3)
 
 
 @pytest.mark.parametrize("short", [1, 3, 5])
@@ -147,8 +147,8 @@ def test_an_aborted_trial_leaves_simple_models_as_they_are(short):
         baselines.regression(data, order), baselines.regression(both, order), strict=True
     ):
         np.testing.assert_array_equal(a, b)
-    found = baselines.r2(data, held_out, 2, 12)
-    assert found["arx_order"] in baselines.ORDERS
+    scores = baselines.r2(data, held_out, 2, 12)
+    assert scores["arx_order"] in baselines.ORDERS
     test = baselines.scaled(held_out.episodes(slice(1)), data)
     weights, p = baselines.fit_arx(baselines.scaled(data, data))
     expected = {
@@ -156,7 +156,7 @@ def test_an_aborted_trial_leaves_simple_models_as_they_are(short):
         "arx": baselines.arx(weights, p, test, 12),
     }
     for name, x in expected.items():
-        np.testing.assert_allclose(found[name][1:], r2_by_loops(test, x)[1:], rtol=1e-3)
+        np.testing.assert_allclose(scores[name][1:], r2_by_loops(test, x)[1:], rtol=1e-3)
 
 
 def test_many_short_trials_do_not_favour_a_long_past():

@@ -52,8 +52,8 @@ def test_nan_is_a_missing_sample(tmp_path):
     assert np.isfinite(data.y).all()
 
 
-def same(found: recordings.Data, expected: recordings.Data) -> None:
-    for a, b in zip(found, expected, strict=True):
+def same(data: recordings.Data, expected: recordings.Data) -> None:
+    for a, b in zip(data, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -102,18 +102,18 @@ def test_spikes_on_an_edge_are_in_the_bin_after_it(tmp_path, kind):
             "spike_units": np.concatenate([owners, np.zeros(10, int)]),
             "u": np.zeros(bins),
         }
-        found = recordings.load(saved(tmp_path / f"{name}.npz", **arrays), PER_BIN / RATE).y[0]
+        data = recordings.load(saved(tmp_path / f"{name}.npz", **arrays), PER_BIN / RATE).y[0]
         expected = np.zeros((bins, 3))
         np.add.at(expected, (ticks // PER_BIN, arrays["spike_units"]), 1)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(data, expected)
 
 
 def test_tenths_of_a_second_are_ten_bins(tmp_path):
     times = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
     arrays = {"spike_times": times, "spike_units": [0] * 10, "u": np.zeros((10, 1))}
     for change in ({}, {"duration": 1.05}, {"duration": np.float32(1)}):
-        found = recordings.load(saved(tmp_path / "s.npz", **arrays | change), 0.1)
-        np.testing.assert_array_equal(found.y.ravel(), np.ones(10))
+        data = recordings.load(saved(tmp_path / "s.npz", **arrays | change), 0.1)
+        np.testing.assert_array_equal(data.y.ravel(), np.ones(10))
 
 
 @pytest.mark.parametrize(("duration", "last"), [(0.7, 2), (np.float32(0.7), 2), (0.75, 1)])
@@ -139,7 +139,7 @@ def test_units_that_never_fired_are_channels(tmp_path, capsys):
     silent = saved(tmp_path / "silent.npz", spike_times=[], spike_units=[], u=np.ones(3))
     assert recordings.load([str(tmp_path / "20.npz"), silent]).y.shape == (2, 3, 20)
     few = saved(tmp_path / "few.npz", **SPIKES, num_units=2)
-    with pytest.raises(ValueError, match=r"few.npz says that num_units is 2, but 20 are known"):
+    with pytest.raises(ValueError, match=r"few.npz says that num_units is 2, but there are 20"):
         recordings.load([str(tmp_path / "20.npz"), few])
 
 
@@ -205,7 +205,10 @@ SPIKES = {"spike_times": [0.5, 2.0], "spike_units": [0, 1], "u": np.ones((3, 1))
         ({**SPIKES, "num_units": 2**40}, "num_units must be one whole number"),
         ({**SPIKES, "spike_units": [0, -1]}, "from 0 on, one for each spike: leave out spikes of"),
         ({**SPIKES, "spike_units": [0, np.nan]}, "spike_units must be [S] whole numbers"),
-        ({"y": Y[0], "u": U[0], "lengths": [20, 20]}, "or add up to 50, of episodes in a row"),
+        (
+            {"y": Y[0], "u": U[0], "lengths": [20, 20]},
+            "or add up to 50, one episode after the other",
+        ),
         ({"y": Y, "u": U, "lengths": [50, np.nan, 1]}, "lengths must be"),
         ({**SPIKES, "u": np.ones((2, 3, 1))}, "give the episode of each spike, spike_episodes"),
         (
