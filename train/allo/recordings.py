@@ -71,7 +71,10 @@ def load(path: str) -> Recording:
     if "successors" in arrays:
         known["successors"] = arrays["successors"].reshape(rows.shape)[counts]
     for name, values in known.items():
-        (_check_ids if is_ids else _check_vectors)(path, name, values)
+        if is_ids:
+            _check_ids(path, name, values)
+        else:
+            known[name] = _vectors(path, name, values)
     places, ends = known["states"], ends[counts]
     if "successors" in known:
         first, second = places, known["successors"]
@@ -176,8 +179,9 @@ def _check_ids(path: str, name: str, ids: np.ndarray) -> None:
         )
 
 
-def _check_vectors(path: str, name: str, vectors: np.ndarray) -> None:
-    """Raises ValueError for numbers that cannot be learned from."""
+def _vectors(path: str, name: str, values: np.ndarray) -> np.ndarray:
+    """The vectors as float64. Raises ValueError for numbers that cannot be learned from."""
+    vectors = values.astype(float)
     if vectors.size == 0:
         raise ValueError(f"{name} in {path} have shape {vectors.shape}; {WANTED}")
     if not np.isfinite(vectors).all():
@@ -187,6 +191,7 @@ def _check_vectors(path: str, name: str, vectors: np.ndarray) -> None:
         )
     if np.abs(vectors).max() > LARGEST:
         raise ValueError(f"{name} in {path} have values beyond {LARGEST:g}: rescale them")
+    return vectors
 
 
 def _positions(path: str, arrays: dict[str, np.ndarray]) -> np.ndarray | None:

@@ -77,6 +77,14 @@ def test_vectors_break_where_ids_do_and_are_scaled(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("kind", [bool, np.float16, ">f8"])
+@pytest.mark.filterwarnings("error")
+def test_vectors_of_any_kind_of_number(tmp_path, kind):
+    vectors = np.asfortranarray((VECTORS % 5 > 1).astype(kind))
+    data = loaded(tmp_path, states=vectors, successors=vectors[:, :, None])
+    np.testing.assert_allclose(data.places * data.scale + data.middle, vectors.astype(float))
+
+
 def test_positions_number_the_ids(tmp_path):
     found = loaded(tmp_path, states=IDS, positions=np.eye(6)[:, :2])
     assert found.num_ids == 6
