@@ -6,6 +6,9 @@ data, which changes no R².
 Axes: E episodes, T steps, n channels, m inputs, p steps of the past, K steps ahead.
 """
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,6 +19,7 @@ import numpy as np
 from jaxrl.dynamics import latent_scores, linear_gaussian
 from jaxrl.dynamics.linear_gaussian import Episodes, Params
 from jaxrl.linalg import matmul
+from train.host.errors import UsageError, in_one_line
 from train.vector_field import episodes
 from train.vector_field.recordings import Data
 
@@ -29,6 +33,7 @@ ITERATIONS = 30
 RIDGE = 1e-9
 """Of ARX, relative to the mean square of a regressor."""
 NAMES = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
+_log = logging.getLogger(__name__)
 
 
 def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
@@ -47,6 +52,18 @@ def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
         "linear_gaussian": linear(params, held_out, ahead),
     }
     return {name: scored(name, held_out, x) for name, x in expected.items()} | {"arx_order": order}
+
+
+@contextmanager
+def warn_of_failure() -> Iterator[None]:
+    """Turns an error within into a line: what was learned needs nothing to be compared with."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {in_one_line(error)[:200]}"
+        _log.warning("simple models cannot be fitted (%s): the score stands alone", reason)
 
 
 def newest(data: Data, most: int) -> Data:

@@ -23,7 +23,6 @@ from jaxrl.loop import Metrics
 from jaxrl.networks import latent_filter
 from jaxrl.types import AgentState
 from train.host import scores, settings
-from train.host.errors import in_one_line
 from train.host.pictures import BLUE, GREY, legend_below, save
 from train.host.progress import busy
 from train.host.records import write_arrays
@@ -160,15 +159,9 @@ def evaluate(
 
 def simple_r2(training: Data, held_out: Data, dims: int) -> dict[str, Any]:
     """R² of simple models, as `baselines.r2`; NaN, and a line that says why, where they fail."""
-    try:
+    with baselines.warn_of_failure():
         return baselines.r2(training, held_out, dims, AHEAD)
-    except Exception as error:  # what was learned counts more than what it is compared with
-        reason = f"{type(error).__name__}: {in_one_line(error)[:200]}"
-        _log.warning(
-            "simple models cannot be fitted (%s): there is nothing to compare with", reason
-        )
-        nothing = np.full(AHEAD + 1, np.nan)
-        return dict.fromkeys(baselines.NAMES, nothing) | {"arx_order": None}
+    return dict.fromkeys(baselines.NAMES, np.full(AHEAD + 1, np.nan)) | {"arx_order": None}
 
 
 def table(content: dict[str, Any]) -> Table:
