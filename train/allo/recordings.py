@@ -1,8 +1,8 @@
 """Files of recorded trajectories: what they must hold, and what is refused.
 
 An .npz file with `states`: integers are ids of states 0..S-1, other numbers are vectors of D
-coordinates. Its shape is `[T]` or `[E, T]` for ids, `[T, D]` or `[E, T, D]` for vectors: T moments
-of one trajectory, or of each of E. Optional arrays are
+coordinates. Its shape is `[T]`, `[T, 1]` or `[E, T]` for ids, `[T, D]` or `[E, T, D]` for vectors:
+T moments of one trajectory, or of each of E. Optional arrays are
 
 * `successors`, of the same shape: the state after each of `states`. A trajectory then goes on only
   where the successor is the next state.
@@ -61,14 +61,20 @@ def load(path: str) -> Recording:
     states = arrays["states"]
     is_ids = states.dtype.kind in "iu" and states.ndim in (1, 2)
     if not is_ids and states.ndim not in (2, 3):
-        raise ValueError(f"states in {path} have shape {states.shape} of {states.dtype}; {WANTED}")
+        raise ValueError(
+            f"states in {path} have shape {states.shape} of {states.dtype}; {WANTED}: give "
+            "states.astype(int) if these are ids, states[:, None] if they are a coordinate"
+        )
     rows = states.reshape(-1) if is_ids else states.reshape(-1, states.shape[-1])
     ends, counts = endings(path, arrays, states.shape if is_ids else states.shape[:-1])
     known = {"states": rows[counts]}  # without what only fills rows up
     if "successors" in arrays:
         known["successors"] = arrays["successors"].reshape(rows.shape)[counts]
     for name, values in known.items():
-        (_check_ids if is_ids else _check_vectors)(path, name, values)
+        if is_ids:
+            _check_ids(path, name, values)
+        else:
+            known[name] = _vectors(path, name, values)
     places, ends = known["states"], ends[counts]
     if "successors" in known:
         first, second = places, known["successors"]
@@ -88,7 +94,7 @@ def load(path: str) -> Recording:
 def read(path: str) -> dict[str, np.ndarray]:
     """The arrays of a file that are known. Raises ValueError if it cannot be read."""
     try:
-        arrays = array_files.read_npz(path, NAMES, booleans=("ends",))
+        arrays = array_files.read_npz(path, NAMES)
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}; {WANTED}") from None
     except ValueError as error:
@@ -97,13 +103,23 @@ def read(path: str) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} has no array 'states'; {WANTED}")
     if arrays["states"].size == 0:
         raise ValueError(f"states in {path} are empty; {WANTED}")
-    shape = arrays["states"].shape
-    if "successors" in arrays and arrays["successors"].shape != shape:
-        raise ValueError(
-            f"successors in {path} have shape {arrays['successors'].shape}; expected {shape}, as "
-            "states have"
-        )
+    if arrays["states"].dtype.kind in "iu" and arrays["states"].shape[1:] == (1,):
+        arrays["states"] = arrays["states"][:, 0]
+    if "successors" in arrays:
+        arrays["successors"] = _successors(path, arrays["states"], arrays["successors"])
     return arrays
+
+
+def _successors(path: str, states: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """The successors in the shape of the states; as integers if these are, and they are whole."""
+    successors = array_files.of_shape(given, states.shape)
+    if successors is None:
+        raise ValueError(
+            f"successors in {path} have shape {given.shape}; expected {states.shape}, as states "
+            "have"
+        )
+    whole = array_files.as_whole(successors) if states.dtype.kind in "iu" else None
+    return successors if whole is None else whole
 
 
 def endings(
@@ -117,11 +133,11 @@ def endings(
     if "ends" in arrays and "lengths" in arrays:
         raise ValueError(f"{path} has both ends and lengths; expected one of them")
     if "ends" in arrays:
-        given = arrays["ends"]
-        if given.shape != axes or not np.isin(given, (0, 1)).all():
+        given = array_files.of_shape(arrays["ends"], axes)
+        if given is None or not np.isin(given, (0, 1)).all():
             raise ValueError(
-                f"ends in {path} have shape {given.shape}; expected {axes}, 1 at the last of an "
-                "episode and else 0"
+                f"ends in {path} have shape {arrays['ends'].shape}; expected {axes}, 1 at the last "
+                "of an episode and else 0"
             )
         ends = given.astype(bool)
     if "lengths" in arrays:
@@ -131,24 +147,26 @@ def endings(
 
 
 def _of_lengths(
-    path: str, lengths: np.ndarray, axes: tuple[int, ...]
+    path: str, given: np.ndarray, axes: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same from lengths: of episodes in a row, or of the rows of E."""
-    whole = lengths.ndim == 1 and lengths.dtype.kind in "iu" and lengths.size and lengths.min() >= 1
+    lengths = array_files.as_whole(array_files.as_list(given))
+    if lengths is None or lengths.ndim != 1 or lengths.min(initial=1) < 1:
+        lengths = np.zeros(0, int)  # which fit nothing
     ends, counts = np.zeros(axes, bool), np.ones(axes, bool)
     if len(axes) == 1:
-        if not whole or lengths.sum(dtype=object) != axes[0]:
+        if lengths.sum(dtype=object) != axes[0]:
             raise ValueError(
                 f"lengths in {path} must be integers from 1 on that add up to {axes[0]:,} states"
             )
         ends[np.cumsum(lengths) - 1] = True
         return ends, counts
-    if not whole or len(lengths) != axes[0] or lengths.max() > axes[1]:
+    if len(lengths) != axes[0] or lengths.max() > axes[1]:
         raise ValueError(
             f"lengths in {path} must be {axes[0]:,} integers from 1 to {axes[1]:,}, one of each row"
         )
-    ends[np.arange(axes[0]), lengths.astype(int) - 1] = True
-    return ends, np.arange(axes[1]) < lengths.astype(int)[:, None]
+    ends[np.arange(axes[0]), lengths - 1] = True
+    return ends, np.arange(axes[1]) < lengths[:, None]
 
 
 def _check_ids(path: str, name: str, ids: np.ndarray) -> None:
@@ -161,8 +179,9 @@ def _check_ids(path: str, name: str, ids: np.ndarray) -> None:
         )
 
 
-def _check_vectors(path: str, name: str, vectors: np.ndarray) -> None:
-    """Raises ValueError for numbers that cannot be learned from."""
+def _vectors(path: str, name: str, values: np.ndarray) -> np.ndarray:
+    """The vectors as float64. Raises ValueError for numbers that cannot be learned from."""
+    vectors = values.astype(float)
     if vectors.size == 0:
         raise ValueError(f"{name} in {path} have shape {vectors.shape}; {WANTED}")
     if not np.isfinite(vectors).all():
@@ -172,6 +191,7 @@ def _check_vectors(path: str, name: str, vectors: np.ndarray) -> None:
         )
     if np.abs(vectors).max() > LARGEST:
         raise ValueError(f"{name} in {path} have values beyond {LARGEST:g}: rescale them")
+    return vectors
 
 
 def _positions(path: str, arrays: dict[str, np.ndarray]) -> np.ndarray | None:

@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from train.durotaxis import greys
 from train.host import array_files
-from train.host.errors import in_one_line
 
 LARGEST_STIFFNESS = 1e6
 LARGEST_GROUND = 10**8
 """px: more are refused before they are allocated."""
 IMAGES = (".png", ".tif", ".tiff")
-WHITE = {"1": 1, "L": 255, "I;16": 65535, "I;16B": 65535, "I;16L": 65535, "I": 65535}
-"""The grey value of white by Pillow's mode; `I` is how it reads some files of 16 bits."""
 
 
 def read_field(
@@ -44,7 +42,7 @@ def read_field(
             "0 and some above: raise negative values to 0"
         )
     ground = resampled(values, scale, path)
-    _tell(path, scale or 1.0, *ground.shape, ground.size > 0 and float(np.ptp(ground)) == 0)
+    _tell(_line(path, values, scale or 1.0, ground))
     return ground
 
 
@@ -72,7 +70,7 @@ def _read_array(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
     if stiffness is not None:
         raise ValueError(
             f"--env.field-range tells the stiffness of black and white, but {path} is no image: "
-            "its numbers are stiffness; leave it out"
+            f"its numbers are stiffness; leave it out, or give an image ({', '.join(IMAGES)})"
         )
     try:
         values = array_files.read_npy(path)
@@ -85,27 +83,12 @@ def _read_array(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
         ) from None
     if values.ndim != 2:
         raise ValueError(f"{path} has the shape {values.shape}; expected float [height, width]")
-    return values
+    return values.astype(np.result_type(values, np.float32))  # of whole numbers and booleans, too
 
 
 def _read_image(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
-    try:
-        with Image.open(path) as image:
-            mode, frames = image.mode, getattr(image, "n_frames", 1)
-            size = image.size
-            if frames > 1 or size[0] * size[1] > LARGEST_GROUND:
-                raise ValueError(
-                    f"it has {frames} pictures of {size[0]} x {size[1]}; expected one of at most "
-                    f"{LARGEST_GROUND:,} pixels: save one by itself"
-                )
-            if mode not in WHITE and mode != "F":
-                raise ValueError(f"its mode is {mode}; expected grey values: save it in grey")
-            values = np.asarray(image, np.float64)
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}; expected an image or an .npy file") from None
-    except Exception as error:  # Pillow raises many kinds for damaged files
-        raise ValueError(f"{path} is no image of stiffness ({in_one_line(error)[:200]})") from None
-    if mode == "F":
+    values, white = greys.read(path)
+    if white is None:
         if stiffness is not None:
             raise ValueError(
                 f"--env.field-range tells the stiffness of black and white, but the floats of "
@@ -117,14 +100,23 @@ def _read_image(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
             f"{path} has grey values; say what stiffness black and white are with "
             "--env.field-range BLACK WHITE"
         )
-    black, white = stiffness
-    return black + (white - black) * values / WHITE[mode]
+    _tell(f"{path}: its greys are {values.min():,.0f} to {values.max():,.0f}, white is {white:,}")
+    black, most = stiffness
+    return black + (most - black) * values / white
 
 
 @cache
-def _tell(path: str, scale: float, height: int, width: int, is_constant: bool) -> None:
-    """Says, once for each file, how its pixels relate to the ground."""
-    flat = "; it is the same everywhere, so nothing leads the colony to the goal" * is_constant
+def _tell(line: str) -> None:
+    """Says what was read, once for each file."""
+    print(line, file=sys.stderr)
+
+
+def _line(path: str, values: np.ndarray, scale: float, ground: np.ndarray) -> str:
+    """How the pixels of a file relate to the ground, and its stiffness."""
+    height, width = ground.shape
+    is_flat = ground.size > 0 and float(np.ptp(ground)) == 0
+    flat = "; it is the same everywhere, so nothing leads the colony to the goal" * is_flat
     size = f"{width} px wide and {height} px high"
     each = "one px" if scale == 1.0 else f"{scale:g} px"
-    print(f"{path}: every cell is {each}, so the ground is {size}{flat}", file=sys.stderr)
+    span = f"stiffness from {values.min():g} to {values.max():g}" if values.size else "no stiffness"
+    return f"{path}: every cell is {each}, so the ground is {size}, {span}{flat}"

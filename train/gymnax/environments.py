@@ -1,6 +1,7 @@
 """Environments by name: gymnax's, ours, and those of a file of your own."""
 
 import ast
+import contextlib
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,10 +13,11 @@ import envs
 from envs import wrappers
 from envs.contract import ContractError, time_limit
 from envs.spaces import Composite
-from jaxrl.checks import Count, Share, may_be_positive
+from jaxrl.checks import INT32, Count, Share, may_be_positive
 from train.gymnax import own_file
 from train.gymnax.actions import has_parts
 from train.host.errors import in_one_line
+from train.host.numbers import whole
 from train.host.origin import explain
 
 
@@ -113,7 +115,10 @@ def named(name: str, options: dict[str, Any]) -> tuple[environment.Environment, 
 
 
 def pairs(field: str, given: tuple[str, ...]) -> dict[str, Any]:
-    """NAME=VALUE as a dict; values are numbers, tuples, booleans or else text."""
+    """NAME=VALUE as a dict; values are numbers, tuples, booleans or else text; 1e3 is whole.
+
+    A list becomes a tuple, as environments must be hashable.
+    """
     found = {}
     for text in given:
         name, is_pair, value = text.partition("=")
@@ -123,6 +128,11 @@ def pairs(field: str, given: tuple[str, ...]) -> dict[str, Any]:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
             found[name] = value
+        if isinstance(found[name], list):
+            found[name] = tuple(found[name])
+        if isinstance(found[name], float) and "." not in value:
+            with contextlib.suppress(ValueError):
+                found[name] = whole(value)
     return found
 
 
@@ -138,5 +148,7 @@ def with_numbers(name: str, params: Any, numbers: dict[str, Any]) -> Any:
             )
         if isinstance(old, int) and not (math.isfinite(value) and value == int(value)):
             raise ValueError(f"env.numbers has {field}={value}, expected an integer")
+        if isinstance(old, int) and abs(value) > INT32:
+            raise ValueError(f"env.numbers has {field}={value}, expected at most {INT32:,}")
         params = params.replace(**{field: type(old)(value)})
     return params

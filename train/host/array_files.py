@@ -1,7 +1,8 @@
 """NumPy files of strangers: what they hold is known, and refused, before anything is allocated."""
 
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -15,14 +16,11 @@ MAX_BYTES = 2 * 2**30
 MAX_HEADER = 10_000  # bytes; that of a plain array has about a hundred
 
 
-def read_npz(
-    path: str | Path, names: Collection[str] | None = None, booleans: Collection[str] = ()
-) -> dict[str, np.ndarray]:
+def read_npz(path: str | Path, names: Collection[str] | None = None) -> dict[str, np.ndarray]:
     """Those of the arrays `names` that an .npz file holds; None: all of them.
 
     Raises FileNotFoundError, and ValueError in one line for a file that cannot be read, arrays of
-    anything but real numbers or, of the names in `booleans`, booleans, and arrays of more than
-    `MAX_BYTES`.
+    anything but real numbers and booleans, and arrays of more than `MAX_BYTES`.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -31,7 +29,7 @@ def read_npz(
             for name in members if names is None else names:
                 if name in members:
                     with archive.open(members[name]) as file:
-                        found[name] = _read(file, name, "fiub" if name in booleans else "fiu")
+                        found[name] = _read(file, name)
             return found
     except FileNotFoundError:
         raise
@@ -50,14 +48,43 @@ def read_npy(path: str | Path) -> np.ndarray:
         raise ValueError(_reason(error)) from None
 
 
-def _read(file: IO[bytes], name: str, kinds: str = "fiu") -> np.ndarray:
-    """The array of an open file, of a dtype of `kinds`; its header says how large it is."""
+@contextmanager
+def about(path: str) -> Iterator[None]:
+    """Begins the message of a ValueError with the file that it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {in_one_line(error)}") from None
+
+
+def as_list(array: np.ndarray) -> np.ndarray:
+    """`[N]` of an array `[N, 1]` or `[1, N]`, as MATLAB saves it; others as they are."""
+    return array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array
+
+
+def of_shape(array: np.ndarray, shape: Sequence[int]) -> np.ndarray | None:
+    """The array in a shape that differs from its own in axes of length 1 at most, else None."""
+    same = [n for n in array.shape if n != 1] == [n for n in shape if n != 1]
+    return array.reshape(shape) if same else None
+
+
+def as_whole(array: np.ndarray) -> np.ndarray | None:
+    """int64 of whole numbers, which may be floats, as of pandas or MATLAB; None of others."""
+    if array.dtype.kind == "f" and not (np.isfinite(array) & (array == np.round(array))).all():
+        return None
+    if array.size and not -(2**63) <= int(array.min()) <= int(array.max()) < 2**63:
+        return None
+    return array.astype(np.int64)
+
+
+def _read(file: IO[bytes], name: str) -> np.ndarray:
+    """The array of an open file; its header says how large it is."""
     version = npy.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"{name} has the format {version}; expected 1.0 or 2.0")
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, in_columns, dtype = read(file, max_header_size=MAX_HEADER)
-    if dtype.kind not in kinds:
+    if dtype.kind not in "fiub":
         raise ValueError(f"{name} holds {dtype}; expected real numbers")
     if not all(isinstance(x, int) and x >= 0 for x in shape):
         raise ValueError(f"{name} has the shape {shape}; expected sizes of at least 0")

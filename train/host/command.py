@@ -9,7 +9,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import tyro
@@ -26,6 +26,7 @@ from train.host.errors import (
     in_one_line,
     of_the_system,
 )
+from train.host.numbers import FLAGS
 from train.host.origin import explain, origin
 from train.host.program import Program
 from train.host.run import train_program
@@ -164,29 +165,40 @@ def parse_flags(
 
     `default` is an instance that holds the defaults, or a dataclass in which all fields have one.
     """
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            if isinstance(default, type):
-                return tyro.cli(
-                    cast(type[C], default), args=arguments, prog=program, description=description
-                )
-            kind = tyro.conf.AvoidSubcommands[type(default)]
+    with _refusing_in_one_line():
+        if isinstance(default, type):
             return tyro.cli(
-                kind, default=default, args=arguments, prog=program, description=description
+                cast(type[C], default),
+                args=arguments,
+                prog=program,
+                description=description,
+                registry=FLAGS,
             )
-    except SystemExit as stop:
-        if stop.code != REFUSED:
-            raise
-        raise UsageError(f"{one_line(complaint.getvalue())}; --help lists all flags") from None
+        return tyro.cli(
+            tyro.conf.AvoidSubcommands[type(default)],
+            default=default,
+            args=arguments,
+            prog=program,
+            description=description,
+            registry=FLAGS,
+        )
 
 
 def parse_known(program: str, options: type[C], arguments: Sequence[str]) -> tuple[C, list[str]]:
     """`parse_flags` for a part of the flags, and the arguments that are left."""
+    with _refusing_in_one_line():
+        return tyro.cli(
+            options, args=arguments, prog=program, return_unknown_args=True, registry=FLAGS
+        )
+
+
+@contextlib.contextmanager
+def _refusing_in_one_line() -> Iterator[None]:
+    """Raises UsageError with what tyro says in a box before it ends the process."""
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.cli(options, args=arguments, prog=program, return_unknown_args=True)
+            yield
     except SystemExit as stop:
         if stop.code != REFUSED:
             raise

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import typing
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ import numpy as np
 
 from jaxrl import checks
 from train.host.errors import UsageError
+from train.host.numbers import as_declared
 
 C = TypeVar("C")
 MOST_NAMED = 8
@@ -58,23 +60,29 @@ def rebuild(like: C, saved: Any, path: str = "") -> C:
     A field that is missing was added since: it gets its default, which must be what was done
     before there was that field. Raises UsageError where fields are unknown, or a value is refused.
     """
-    if not dataclasses.is_dataclass(like):
-        if isinstance(saved, list):
-            return tuple(rebuild(None, item) for item in saved)  # pyright: ignore[reportReturnType]
-        if isinstance(like, enum.Enum):
-            return type(like)[saved]
-        return saved
-    fields = {field.name: field for field in dataclasses.fields(like)}
+    fields = {x.name: x for x in dataclasses.fields(like)}  # pyright: ignore[reportArgumentType]
     found = set(map(str, saved)) if isinstance(saved, dict) else {str(saved)}
     missing = {name for name in fields.keys() - found if not _has_default(fields[name])}
     if wrong := missing | (found - fields.keys()):
         names = ", ".join(f"{path}{_in_a_line(name)}" for name in sorted(wrong)[:MOST_NAMED])
         raise UsageError(f"the saved configuration is of another version: see {names}")
-    values = {n: rebuild(getattr(like, n), saved[n], f"{path}{n}.") for n in found}
+    kinds = typing.get_type_hints(type(like), include_extras=True)
+    values = {n: _value(getattr(like, n), kinds[n], saved[n], f"{path}{n}.") for n in found}
     try:
         return type(like)(**values)  # pyright: ignore[reportReturnType]
     except (TypeError, ValueError) as error:
         raise UsageError(f"the saved configuration cannot be used: {path}{error}") from error
+
+
+def _value(like: Any, kind: Any, saved: Any, path: str) -> Any:
+    """The value of a field, of the declared `kind`; `like` is that of another instance."""
+    if dataclasses.is_dataclass(like):
+        return rebuild(like, saved, path)
+    if isinstance(like, enum.Enum):
+        return type(like)[saved]
+    if isinstance(like, bool) == isinstance(saved, bool) and plain(like) == saved:
+        return like  # of the same kind of number, too, or a program would be another one
+    return as_declared(kind, saved)
 
 
 def _in_a_line(name: str) -> str:

@@ -152,9 +152,13 @@ def train_program(
     finished = Run(result.directory, program, config, result.updates, agents, result.state)
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
-    paths = program.pictures(finished, games, key, result.evaluation)
-    for table in program.tables(finished):
-        Console().print(table)
-    for path in paths:
-        print(path)
+    try:
+        paths = program.pictures(finished, games, key, result.evaluation)
+        for table in program.tables(finished):
+            Console().print(table)
+        for path in paths:
+            print(path)
+    except Exception as error:
+        error.add_note(f"the run has ended; python -m train.render {result.directory} draws it")
+        raise
     return result

@@ -6,6 +6,9 @@ data, which changes no R².
 Axes: E episodes, T steps, n channels, m inputs, p steps of the past, K steps ahead.
 """
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,6 +19,7 @@ import numpy as np
 from jaxrl.dynamics import latent_scores, linear_gaussian
 from jaxrl.dynamics.linear_gaussian import Episodes, Params
 from jaxrl.linalg import matmul
+from train.host.errors import UsageError, in_one_line
 from train.vector_field import episodes
 from train.vector_field.recordings import Data
 
@@ -29,6 +33,7 @@ ITERATIONS = 30
 RIDGE = 1e-9
 """Of ARX, relative to the mean square of a regressor."""
 NAMES = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
+_log = logging.getLogger(__name__)
 
 
 def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
@@ -47,6 +52,18 @@ def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
         "linear_gaussian": linear(params, held_out, ahead),
     }
     return {name: scored(name, held_out, x) for name, x in expected.items()} | {"arx_order": order}
+
+
+@contextmanager
+def warn_of_failure() -> Iterator[None]:
+    """Turns an error within into a line: what was learned needs nothing to be compared with."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {in_one_line(error)[:200]}"
+        _log.warning("simple models cannot be fitted (%s): the score stands alone", reason)
 
 
 def newest(data: Data, most: int) -> Data:
@@ -97,9 +114,9 @@ def persistence(data: Data, ahead: int) -> np.ndarray:
 def fit_arx(data: Data) -> tuple[np.ndarray, int]:
     """`(weights [p (n + m) + 1, n], p)` of y_t on the p observations and inputs before it.
 
-    Least squares. p is the one of `ORDERS` with the smallest error one step ahead in the last fifth
-    of the data, when fitted to the others. What is missing is no target; as a regressor it is the
-    last observation.
+    Least squares. p is the one of `ORDERS` with the smallest mean square error one step ahead in
+    the last fifth of the data, when fitted to the others. What is missing is no target; as a
+    regressor it is the last observation.
     """
     channels, inputs = data.y.shape[-1], data.u.shape[-1]
     steps = int(data.lengths.sum())
@@ -111,17 +128,22 @@ def fit_arx(data: Data) -> tuple[np.ndarray, int]:
         cut = len(x) - len(x) // 5
         weights = least_squares(x[:cut], y[:cut], observed[:cut])
         missed = np.where(observed[cut:], y[cut:] - x[cut:] @ weights, 0)
-        errors.append(np.sum(missed**2))
+        errors.append(np.sum(missed**2) / max(np.sum(observed[cut:]), 1))
     order = allowed[int(np.argmin(errors))] if errors else 1
     return least_squares(*regression(data, order)), order
 
 
 def regression(data: Data, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All regressors `[N, p (n + m) + 1]`, targets `[N, n]`, and whether they were observed."""
+    """All regressors `[N, p (n + m) + 1]`, targets `[N, n]`, and whether they were observed.
+
+    An episode of p steps or fewer has none.
+    """
     known, x, y, observed = held(data), [], [], []
     for e, length in enumerate(data.lengths):
-        past = [z[e, order - i : length - i] for i in range(1, order + 1) for z in (known, data.u)]
-        x.append(np.concatenate([*past, np.ones((max(length - order, 0), 1))], axis=1))
+        rows = max(length - order, 0)
+        places = [slice(order - i, order - i + rows) for i in range(1, order + 1)]
+        past = [z[e, place] for place in places for z in (known, data.u)]
+        x.append(np.concatenate([*past, np.ones((rows, 1))], axis=1))
         y.append(data.y[e, order:length])
         observed.append(data.observed[e, order:length])
     return np.concatenate(x), np.concatenate(y).astype(float), np.concatenate(observed)

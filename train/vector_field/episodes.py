@@ -4,6 +4,7 @@ Axes: E episodes, T steps of the longest, n channels, m inputs, B windows of W s
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import numpy as np
 
 from jaxrl.dynamics.latent_scores import k_step_r2
 from jaxrl.networks.latent import Window
-from train.vector_field.recordings import Data
+from train.vector_field.recordings import Data, spans
 from train.vector_field.scores import SKIPPED
 
 Forecast = Callable[[jax.Array, jax.Array, jax.Array | None], jax.Array]
@@ -22,7 +23,7 @@ observations now and up to K steps ahead; None: nothing is missing."""
 def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
     """Training data and held-out data: the last episodes, or the end of the only episode.
 
-    Raises ValueError unless both have an episode of at least `least` steps.
+    Raises ValueError unless both have an episode of at least `least` steps, and y changes in both.
     """
     episodes = len(data.lengths)
     if not 0 < share < 1:
@@ -35,16 +36,40 @@ def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
         cut = lambda steps, length: data.cut(slice(None), steps, np.array([length]))
         rest = int(data.lengths[0]) - first
         parts = cut(slice(first), first), cut(slice(first, first + rest), rest)
-    shortest = min(int(part.lengths.max(initial=0)) for part in parts)
-    if shortest < least:
-        raise ValueError(
-            f"only {shortest} steps in a row in the training or held-out data; expected at least "
-            f"{least}: record longer, or choose a smaller vae.window or another validation_share"
-        )
-    for part in parts:
+    for name, part in zip(("training", "held-out"), parts, strict=True):
+        longest = int(part.lengths.max(initial=0))
+        if longest < least:
+            raise ValueError(
+                f"only {longest} steps in a row in the {name} data, {len(part.lengths)} of "
+                f"{episodes} episodes; expected at least {least}: record longer, or choose a "
+                "smaller vae.window or another validation_share"
+            )
         if not part.observed.any():
-            raise ValueError("y has no values in the training or held-out data, all are NaN")
+            raise ValueError(f"y has no values in the {name} data, all are NaN")
+        if not _changes(part.y, part.observed):
+            raise ValueError(
+                f"y is constant in every channel of the {name} data: choose another "
+                "validation_share, or leave out episodes in which nothing happens"
+            )
     return parts
+
+
+def _changes(y: np.ndarray, observed: np.ndarray) -> bool:
+    """Whether any channel of y `[..., n]` has two values where it was observed."""
+    values = np.where(observed, y, np.nan).reshape(-1, y.shape[-1])
+    return bool(len(values) and spans(values).any())
+
+
+def refuse_unscored(held_out: Data, ahead: int) -> None:
+    """Raises ValueError if R² of forecasts up to `ahead` steps is undefined for some step."""
+    later, within = scored_steps(held_out, ahead)
+    for steps in later.T:
+        if not _changes(held_out.y[:, steps], held_out.observed[:, steps] & within[..., None]):
+            raise ValueError(
+                f"y has no values in the held-out data that differ, after the first {SKIPPED} "
+                "steps of its episodes: forecasts cannot be scored; choose another "
+                "validation_share, or leave out episodes in which nothing happens"
+            )
 
 
 def sample(data: Data, length: int, count: int, key: jax.Array) -> Window:
@@ -81,10 +106,17 @@ def r2(data: Data, expected: jax.Array) -> jax.Array:
     Every k uses the same forecasts: those with K steps after them in their episode, without the
     first `SKIPPED`. What is missing is not scored.
     """
-    ahead, steps = expected.shape[2] - 1, data.y.shape[1]
-    begin = np.arange(SKIPPED, steps - ahead)
-    later = begin[:, None] + np.arange(ahead + 1)[None]
-    within = (later[None] < data.lengths[:, None, None]).all(-1)  # [E, begin]
+    later, within = scored_steps(data, expected.shape[2] - 1)
     counted = data.observed[:, later] & within[..., None, None]
     flat = lambda x: jnp.asarray(x).reshape(-1, *x.shape[2:])
-    return k_step_r2(flat(expected[:, begin]), flat(data.y[:, later]), flat(counted))
+    return k_step_r2(flat(expected[:, later[:, 0]]), flat(data.y[:, later]), flat(counted))
+
+
+def scored_steps(data: Data, ahead: int) -> tuple[np.ndarray, Any]:
+    """Steps `[N, K + 1]` from which on forecasts are scored, and up to where, in each row.
+
+    The second array, `[E, N]`, says whether all of a row are within an episode.
+    """
+    begin = np.arange(SKIPPED, data.y.shape[1] - ahead)
+    later = begin[:, None] + np.arange(ahead + 1)[None]
+    return later, (later[None] < data.lengths[:, None, None]).all(-1)

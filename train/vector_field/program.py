@@ -12,6 +12,7 @@ from train.host.program import Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
 from train.vector_field import (
+    baselines,
     experiment_baselines,
     film,
     pictures,
@@ -34,10 +35,12 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     if run.config.data:
         return recorded.draw_all(run.directory, run.config, run.agents)
     traces = pictures.traces_of(run.config, run.state)
+    simple = None
     try:
-        simple = experiment_baselines.of_run(run)
+        with baselines.warn_of_failure():
+            simple = experiment_baselines.of_run(run)
     except UsageError:  # samples are lost, which `write_recordings` says after all else is drawn
-        simple = None
+        pass
     paths = pictures.draw_all(run.directory, run.config, run.agents, traces, simple)
     paths += write_recordings(run)
     found = samples_of(run)

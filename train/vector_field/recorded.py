@@ -114,9 +114,11 @@ def fitting(config: Config, data: Data) -> Config:
 
 
 def split(config: Config, data: Data) -> tuple[Data, Data]:
-    """Training data and held-out data; raises ValueError as `episodes.split` does."""
+    """Training data and held-out data; raises ValueError unless these can be scored."""
     least = config.vae.window + SKIPPED + AHEAD
-    return episodes.split(data, config.validation_share, least)
+    training, held_out = episodes.split(data, config.validation_share, least)
+    episodes.refuse_unscored(held_out, AHEAD)
+    return training, held_out
 
 
 def known_of(config: Config) -> Known:
@@ -150,16 +152,23 @@ def evaluate(
         return {SCORE: float(r2[10]), "r2": np.asarray(r2).tolist()}
 
     with busy("fitting simple models"):
-        simple = baselines.r2(training, held_out, config.model.grid.dims, AHEAD)
+        simple = simple_r2(training, held_out, config.model.grid.dims)
     listed = {name: np.asarray(x).tolist() for name, x in simple.items()}
     return scores.measured(*trained, SCORE, measure, table, baselines=listed)
+
+
+def simple_r2(training: Data, held_out: Data, dims: int) -> dict[str, Any]:
+    """R² of simple models, as `baselines.r2`; NaN, and a line that says why, where they fail."""
+    with baselines.warn_of_failure():
+        return baselines.r2(training, held_out, dims, AHEAD)
+    return dict.fromkeys(baselines.NAMES, np.full(AHEAD + 1, np.nan)) | {"arx_order": None}
 
 
 def table(content: dict[str, Any]) -> Table:
     """A row for each seed and each simple model."""
     caption = "R² of observations so many steps ahead, in the held-out part of the record"
-    order = content["baselines"]["arx_order"]
-    caption += f"; ARX of {order} steps of the past"
+    if order := content["baselines"]["arx_order"]:
+        caption += f"; ARX of {order} steps of the past"
     made = Table(title="forecasts of recorded data", caption=caption)
     for heading in ("seed", *("now" if k == 0 else f"+{k}" for k in SHOWN)):
         made.add_column(heading, justify="right")
@@ -181,24 +190,32 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     r2_of = jax.jit(partial(held_out_r2, config, model, held_out))
     found = learned(config, model, agents[0], data)
     found["r2"] = np.stack([np.asarray(r2_of(agent)) for agent in agents])
-    simple = baselines.r2(training, held_out, model.latent, AHEAD)
+    simple = simple_r2(training, held_out, model.latent)
     found |= {f"r2_{name}": np.asarray(simple[name]) for name in baselines.NAMES}
     paths = [directory / "recorded.png", directory / "recorded.npz"]
-    end = int(data.lengths[-1])  # where the last episode that was held out ends
-    shown = found["states"][-1, end - int(held_out.lengths[-1]) : end]
-    draw(paths[0], config, shown, found)
-    begin = end - len(shown)
+    e, steps = shown_part(data, held_out)
+    draw(paths[0], config, found["states"][e, steps], found)
     paths.append(directory / "channels.png")
     series.channels(
         paths[-1],
-        np.where(data.observed[-1, begin:end], data.y[-1, begin:end], np.nan),
-        found["forecasts"][-1, begin:end],
-        data.u[-1, begin:end],
+        np.where(data.observed[e, steps], data.y[e, steps], np.nan),
+        found["forecasts"][e, steps],
+        data.u[e, steps],
         config.env.dt,
         f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
     )
     write_arrays(paths[1], found)
     return paths
+
+
+def shown_part(data: Data, held_out: Data) -> tuple[int, slice]:
+    """Which episode of all, and which steps of it, pictures show: the longest that was held out.
+
+    Of several the last. A shorter one may have no forecast to be shown.
+    """
+    place = -1 - int(np.argmax(held_out.lengths[::-1]))
+    end = int(data.lengths[place])
+    return place, slice(end - int(held_out.lengths[place]), end)
 
 
 def draw(path: Path, config: Config, states: np.ndarray, found: dict[str, np.ndarray]) -> None:
@@ -215,8 +232,9 @@ def draw(path: Path, config: Config, states: np.ndarray, found: dict[str, np.nda
         right.plot(of_seed, label=f"seed {seed}")
     for (name, label), dashes in zip(baselines.NAMES.items(), (":", "-.", "--"), strict=True):
         right.plot(found[f"r2_{name}"], dashes, color=GREY, linewidth=1.4, label=label)
-    low = min(np.nanmin(found[name]) for name in ("r2", "r2_linear_gaussian"))
-    low = min(low, max(np.nanmin(found["r2_persistence"]), -0.1))  # which may fall far below
+    least = {name: np.fmin.reduce(found[name], axis=None) for name in found if name[:2] == "r2"}
+    low = np.fmin(least["r2"], least["r2_linear_gaussian"])
+    low = np.fmin(low, np.maximum(least["r2_persistence"], -0.1))  # which may fall far below
     right.set(xlabel="steps ahead", ylabel="R²", ylim=(low - 0.02, 1))
     right.set_title("forecasts of the held-out part", loc="left", size=10)
     legend_below(figure, right.get_legend_handles_labels()[0])

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from train.host import array_files
-from train.host.errors import in_one_line
 from train.host.records import write_arrays
 from train.vector_field import spike_times
 
@@ -97,7 +96,7 @@ def load(paths: str | Sequence[str], bin_width: float = 1.0) -> Data:
     """
     paths = [paths] if isinstance(paths, str) else list(paths)
     arrays = [_arrays(path) for path in paths]
-    units = max((_units(path, x) for path, x in zip(paths, arrays, strict=True)), default=0)
+    units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
     found = [_episodes(path, x, bin_width, units) for path, x in zip(paths, arrays, strict=True)]
     sizes = [(of_file[0][0].shape[1], of_file[0][1].shape[1]) for of_file in found]
     for path, size in zip(paths, sizes, strict=True):
@@ -133,60 +132,70 @@ def _arrays(path: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _units(path: str, arrays: dict[str, np.ndarray]) -> int:
-    """Units of a file of spike times, 0 for others."""
-    units = arrays.get("spike_units", np.zeros(0))
-    return int(units.max()) + 1 if units.size and np.isfinite(units).all() else 0
-
-
 def _episodes(
     path: str, arrays: dict[str, np.ndarray], bin_width: float, units: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Of one file: y `[T, n]`, NaN where missing, and u `[T, m]` of each episode."""
-    u = arrays["u"].astype(float)
-    y = arrays["y"].astype(float) if "y" in arrays else None
-    if u.ndim == 1 and (y is None or y.ndim == 2):
-        u = u[:, None]  # one input
-    for name, array in (("y", u if y is None else y), ("u", u)):
-        if array.ndim not in (2, 3) or not array.size or (y is not None and array.ndim != y.ndim):
-            raise ValueError(f"{name} in {path} has shape {array.shape}; {WANTED}")
-    if y is not None and y.shape[:-1] != u.shape[:-1]:
-        raise ValueError(
-            f"y and u in {path} have shapes {y.shape} and {u.shape}; expected as many steps of both"
-        )
-    u = u.reshape(-1, *u.shape[-2:])
-    y = None if y is None else y.reshape(-1, *y.shape[-2:])
-    try:
+    y, u = _with_all_axes(path, arrays.get("y"), arrays["u"])
+    with array_files.about(path):
         lengths = _lengths(arrays.get("lengths"), y, u)
         if y is None:
             spikes = spike_times.read(arrays, len(u))
             if not units:
                 raise ValueError("there are no spikes")
             lengths, end = spike_times.lengths(arrays, lengths, bin_width)
-            seen = spike_times.counts(spikes, lengths, end, bin_width, units)
-        else:
-            seen = [of_one[:length] for of_one, length in zip(y, lengths, strict=True)]
-    except ValueError as error:
-        raise ValueError(f"{path}: {in_one_line(error)}") from None
-    given = [of_one[:length] for of_one, length in zip(u, lengths, strict=True)]
-    _refuse_infinite(path, seen, given)
-    return list(zip((x.astype(float) for x in seen), given, strict=True))
+            y = spike_times.counts(spikes, lengths, end, bin_width, units)
+    if len(lengths) > len(u):  # episodes in a row
+        y, u = (np.split(x[0], np.cumsum(lengths)[:-1]) for x in (y, u))
+    y, u = (
+        [x[:n].astype(float) for x, n in zip(of_all, lengths, strict=True)] for of_all in (y, u)
+    )
+    _refuse_infinite(path, y, u)
+    return list(zip(y, u, strict=True))
 
 
-def _lengths(lengths: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) -> np.ndarray:
-    """Steps `[E]` of each episode: as given, or up to where y and u are NaN to the end."""
+def _with_all_axes(
+    path: str, y: np.ndarray | None, u: np.ndarray
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """y `[E, T, n]`, None for spike times, and u `[E, T, m]`; one channel needs no axis.
+
+    Raises ValueError for shapes that do not fit together.
+    """
+    arrays = {"u": u} if y is None else {"y": y, "u": u}
+    axes = max(2, max(x.ndim for x in arrays.values()))
+    full = {name: x[..., None] if x.ndim == axes - 1 else x for name, x in arrays.items()}
+    for name, x in full.items():
+        if x.ndim not in (2, 3) or not x.size or x.ndim != axes:
+            raise ValueError(f"{name} in {path} has shape {arrays[name].shape}; {WANTED}")
+    if len({x.shape[:-1] for x in full.values()}) > 1:
+        shapes = " and ".join(str(x.shape) for x in arrays.values())
+        raise ValueError(
+            f"y and u in {path} have shapes {shapes}; expected as many steps of both, T in [T, n] "
+            "and [T, m]: transpose what has time along its last axis"
+        )
+    full = {name: x.astype(float).reshape(-1, *x.shape[-2:]) for name, x in full.items()}
+    return full.get("y"), full["u"]
+
+
+def _lengths(numbers: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) -> np.ndarray:
+    """Steps `[E]` of each episode: as the file says, or up to where y and u are NaN to the end.
+
+    One row of y may hold several episodes that follow each other.
+    """
     count, steps = u.shape[:2]
-    if lengths is None:
+    if numbers is None:
         nothing = np.all(np.isnan(u if y is None else np.concatenate([y, u], -1)), axis=2)
         last = steps - np.argmin(nothing[:, ::-1], axis=1)
         return np.where(nothing.all(axis=1), steps, last)
-    lengths = lengths.reshape(-1)
-    whole = np.array_equal(lengths, np.round(lengths))
-    if lengths.shape != (count,) or not whole or np.any(lengths < 1) or np.any(lengths > steps):
+    lengths, is_row = array_files.as_whole(numbers.reshape(-1)), count == 1 and y is not None
+    if lengths is None or np.any(lengths < 1) or np.any(lengths > steps):
+        lengths = np.zeros(0, int)  # which fit nothing
+    if len(lengths) != count and not (is_row and lengths.sum() == steps):
+        together = f", or add up to {steps}, one episode after the other" if is_row else ""
         raise ValueError(
-            f"lengths must be [{count}] whole numbers from 1 to {steps}, steps of each"
+            f"lengths must be [{count}] whole numbers from 1 to {steps}, steps of each{together}"
         )
-    return lengths.astype(int)
+    return lengths
 
 
 def _refuse_infinite(path: str, y: list[np.ndarray], u: list[np.ndarray]) -> None:
@@ -202,7 +211,7 @@ def _refuse_infinite(path: str, y: list[np.ndarray], u: list[np.ndarray]) -> Non
 
 
 def _refuse_scale(path: str, episodes: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Raises ValueError for numbers that float32 cannot learn from, and y that never changes."""
+    """Raises ValueError for numbers that float32 cannot learn from."""
     y, u = (np.concatenate(of_all) for of_all in zip(*episodes, strict=True))
     if np.isnan(y).all():
         raise ValueError(f"y in {path} has no values, all are NaN")
@@ -214,14 +223,12 @@ def _refuse_scale(path: str, episodes: list[tuple[np.ndarray, np.ndarray]]) -> N
                 "divide by their standard deviation"
             )
     span = spans(y).max()
-    if span == 0:
-        raise ValueError(f"y in {path} is constant in every channel; there is nothing to forecast")
-    if span < TINY:
+    if 0 < span < TINY:
         raise ValueError(
             f"y in {path} varies by {span:.2g}; expected more than {TINY:g}: divide by its "
             "standard deviation"
         )
-    if spans(y.astype(np.float32)).max() == 0:
+    if span > 0 and spans(y.astype(np.float32)).max() == 0:
         raise ValueError(
             f"y in {path} varies by {span:.2g} around {np.nanmax(np.abs(y)):.2g}, less than "
             "float32 resolves: subtract the mean"

@@ -103,6 +103,8 @@ def read_inputs(path: str, question: Question) -> jax.Array:
     except ValueError as error:
         raise UsageError(f"{path} cannot be read ({error}); {wanted}") from None
     inputs = len(question.limits.low)
+    if u is not None and inputs == 1 and u.shape[-1:] != (1,):
+        u = u[..., None]  # one input needs no axis
     if u is None or u.ndim not in (2, 3) or u.shape[-1] != inputs or not u.size:
         shape = "no array u" if u is None else f"u of shape {u.shape}"
         raise UsageError(f"{path} has {shape}; {wanted}, with m = {inputs}")

@@ -72,8 +72,13 @@ def aligned(forecasts: np.ndarray, ahead: int) -> np.ndarray:
 
 def most_varied(observed: np.ndarray) -> list[int]:
     """The channels `[T, n]` of largest variance, at most `CHANNELS` of them, in their order."""
-    order = np.argsort(-np.nan_to_num(np.nanvar(observed, axis=0)), kind="stable")
-    return sorted(order[:CHANNELS].tolist())
+    is_finite = np.isfinite(observed)
+    count = np.maximum(is_finite.sum(0), 1)
+    mean = np.where(is_finite, observed, 0).sum(0) / count
+    variance = (
+        np.where(is_finite, (observed - mean) ** 2, 0).sum(0) / count
+    )  # 0 if nothing was is_finite
+    return sorted(np.argsort(-variance, kind="stable")[:CHANNELS].tolist())
 
 
 def explained(observed: np.ndarray, expected: np.ndarray) -> float:

@@ -1,13 +1,17 @@
 """Spike times as counts in bins."""
 
+import sys
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from train.host.array_files import MAX_BYTES
+from train.host.array_files import MAX_BYTES, about, as_list, as_whole
 
-ARRAYS = ("spike_times", "spike_units", "spike_episodes", "duration")
-"""Arrays of a file of spike times; the last two may be absent."""
+ARRAYS = ("spike_times", "spike_units", "spike_episodes", "duration", "num_units")
+"""Arrays of a file of spike times; the last three may be absent."""
+SLACK = 1e-9
+"""Of a bin, or of a time: what is so close to an edge is on it."""
 
 
 class Spikes(NamedTuple):
@@ -20,12 +24,8 @@ class Spikes(NamedTuple):
 
 def read(arrays: dict[str, np.ndarray], episodes: int) -> Spikes:
     """The spikes of a file. Raises ValueError, in one line, for what cannot be one."""
-    times = arrays["spike_times"].astype(float)
-    if times.ndim != 1 or not np.isfinite(times).all() or np.any(times < 0):
-        raise ValueError("spike_times must be [S] finite times from 0 on, one for each spike")
-    if "spike_units" not in arrays:
-        raise ValueError("there are spike_times but no spike_units: give the unit of each spike")
-    units = _indices("spike_units", arrays["spike_units"], times)
+    times = _times(arrays)
+    units = _units(arrays, times)
     if episodes == 1 and "spike_episodes" not in arrays:
         return Spikes(times, units, np.zeros_like(units))
     if "spike_episodes" not in arrays:
@@ -36,12 +36,97 @@ def read(arrays: dict[str, np.ndarray], episodes: int) -> Spikes:
     return Spikes(times, units, found)
 
 
+def _times(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    times = _floats(as_list(arrays["spike_times"]))
+    if times.ndim != 1 or not np.isfinite(times).all() or np.any(times < 0):
+        raise ValueError("spike_times must be [S] finite times from 0 on, one for each spike")
+    return times
+
+
+def _units(arrays: dict[str, np.ndarray], times: np.ndarray) -> np.ndarray:
+    if "spike_units" not in arrays:
+        raise ValueError("there are spike_times but no spike_units: give the unit of each spike")
+    return _indices("spike_units", arrays["spike_units"], times)
+
+
+def _floats(array: np.ndarray) -> np.ndarray:
+    """The array as floats, of the precision that they have: it says how far they are rounded."""
+    return array if array.dtype.kind == "f" else array.astype(float)
+
+
 def _indices(name: str, array: np.ndarray, times: np.ndarray) -> np.ndarray:
-    if array.shape != times.shape or np.any(array != np.round(array)) or np.any(array < 0):
-        raise ValueError(f"{name} must be [S] whole numbers from 0 on, one for each spike")
-    if np.any(array >= 2**31):
-        raise ValueError(f"{name} go up to {array.max():g}: number them from 0 on")
-    return array.astype(np.int64)
+    numbers = as_whole(as_list(array))
+    if numbers is None or numbers.shape != times.shape or np.any(numbers < 0):
+        raise ValueError(
+            f"{name} must be [S] whole numbers from 0 on, one for each spike: leave out spikes of "
+            "none"
+        )
+    if np.any(numbers >= 2**31):
+        raise ValueError(f"{name} go up to {numbers.max()}: number them from 0 on")
+    return numbers
+
+
+def num_units(files: dict[str, dict[str, np.ndarray]]) -> int:
+    """Units of all files of spike times, by path, together; 0 if there are none.
+
+    They are as many as a file says, or up to the last that fired. Raises ValueError, in one line.
+    """
+    counts = {}
+    for path, arrays in files.items():
+        if "spike_times" in arrays:
+            with about(path):
+                counts[path] = _num_units(arrays)
+    units = max(counts.values(), default=0)
+    exact = [path for path in counts if "num_units" in files[path]]
+    for path in exact:
+        if counts[path] < units:
+            raise ValueError(
+                f"{path} says that num_units is {counts[path]}, but there are {units}: say the "
+                "same in every file"
+            )
+    if units and not exact:
+        _tell(next(iter(counts)), units)
+    return units
+
+
+@cache
+def _tell(path: str, units: int) -> None:
+    """Says once how many units there are: those after the last that fired are not among them."""
+    several = "s" * (units > 1)
+    line = f"{units} unit{several}, 0 to {units - 1}, up to the last that fired"
+    print(f"{path}: {line}; an array num_units tells how many were recorded", file=sys.stderr)
+
+
+def _num_units(arrays: dict[str, np.ndarray]) -> int:
+    least = int(_units(arrays, _times(arrays)).max(initial=-1)) + 1
+    if "num_units" not in arrays:
+        return least
+    number = as_whole(arrays["num_units"].reshape(-1))
+    if number is None or number.size != 1 or not max(least, 1) <= number[0] < 2**31:
+        raise ValueError(
+            f"num_units must be one whole number of at least {max(least, 1)}, as units are "
+            f"numbered from 0 to {max(least, 1) - 1}"
+        )
+    return int(number[0])
+
+
+def bins_before(times: np.ndarray, bin_width: float) -> np.ndarray:
+    """How many whole bins are before each time: the bin, from 0, that a spike then is in.
+
+    A time that is a multiple of the width but for its rounding is on the edge.
+    """
+    return np.floor(times / bin_width + _slack(times, bin_width))
+
+
+def _slack(times: np.ndarray, bin_width: float) -> np.ndarray:
+    """How far the rounding of times, of their width and of the quotient may reach, in bins."""
+    computed = 2 * np.finfo(float).eps * times
+    return np.maximum(SLACK, (_rounding(times) + computed) / bin_width)
+
+
+def _rounding(times: np.ndarray) -> np.ndarray:
+    """How far from the true time a number of this precision may be."""
+    return np.spacing(times).astype(float) / 2
 
 
 def lengths(
@@ -54,12 +139,12 @@ def lengths(
     """
     if "duration" not in arrays:
         return steps, steps * bin_width
-    end = arrays["duration"].astype(float).reshape(-1)
+    end = _floats(arrays["duration"]).reshape(-1)
     if end.size == 1:
         end = np.repeat(end, len(steps))
     if end.shape != steps.shape or not np.isfinite(end).all() or np.any(end <= 0):
         raise ValueError(f"duration must be a time above 0, or [{len(steps)}] of them")
-    bins = np.floor(end / bin_width * (1 + 1e-9))
+    bins = bins_before(end, bin_width)
     if np.any(bins < 1) or np.any(bins > steps):
         raise ValueError(
             f"a duration of {end.max():g} has {bins.max():.0f} bins of {bin_width:g}, and u "
@@ -73,10 +158,11 @@ def counts(
 ) -> list[np.ndarray]:
     """The counts `[T, n]` of each episode; bin i holds the times from i to i + 1 bin widths.
 
-    A time between two bins belongs to the later one, as in `numpy.histogram`; the very end, to the
-    last. Spikes after the last whole bin are left out. Raises ValueError for spikes after the end.
+    A time between two bins belongs to the later one; the very end, to the last. Spikes after the
+    last whole bin are left out. Raises ValueError for spikes after the end.
     """
-    late = int(np.sum(spikes.times > end[spikes.episodes] * (1 + 1e-9)))
+    last = (end + _rounding(end)) * (1 + SLACK)
+    late = int(np.sum(spikes.times - _rounding(spikes.times) > last[spikes.episodes]))
     if late:
         raise ValueError(
             f"{late} spikes are later than the end of their episode, at {end.max():g}: give its "
@@ -87,14 +173,13 @@ def counts(
             f"{units} units in {int(bins.sum())} bins are too many: number the units from 0 on, or "
             "choose a larger --env.bin-width"
         )
-    found = []
+    ends_on_edge = end / bin_width - bins <= _slack(end, bin_width)
+    place, found = bins_before(spikes.times, bin_width).astype(int), []
     for episode, length in enumerate(bins):
         here = spikes.episodes == episode
-        edges = bin_width * np.arange(length + 1)
-        times, owners = spikes.times[here], spikes.units[here]
-        place = np.searchsorted(edges, times, side="right") - 1
-        place = np.where(times == edges[-1], length - 1, place)
-        inside = place < length
-        flat = place[inside] * units + owners[inside]
+        last_bin = length - 1 if ends_on_edge[episode] else length
+        bin_of, owners = np.minimum(place[here], last_bin), spikes.units[here]
+        inside = bin_of < length
+        flat = bin_of[inside] * units + owners[inside]
         found.append(np.bincount(flat, minlength=length * units).reshape(length, units))
     return found

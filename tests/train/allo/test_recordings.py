@@ -39,6 +39,16 @@ PARTS = [(0, 1, 2), (1, 2, 1), (3, 4, 3), (4, 0, 2), (0, 2, 1)]  # 0 1 2 | 3 4 0
             [(0, 1, 2), (1, 3, 1), (3, 4, 1)],
         ),
         ({"states": [3], "successors": [4]}, [(3, 4, 1)]),
+        ({"states": IDS, "lengths": [3.0, 4.0]}, PARTS),
+        ({"states": IDS, "lengths": np.array([[3], [4]], np.uint8)}, PARTS),
+        ({"states": IDS[:, None], "lengths": [[3.0, 4.0]]}, PARTS),
+        ({"states": IDS[:, None].astype(">i2"), "ends": np.eye(7)[:, [2]]}, PARTS),
+        ({"states": IDS[None], "ends": np.eye(7)[2]}, PARTS),
+        ({"states": IDS[None].astype(np.uint8)}, WHOLE),
+        (
+            {"states": IDS[:-1, None], "successors": IDS[1:].astype(float), "ends": np.eye(6)[2]},
+            [(0, 1, 3), (1, 2, 2), (2, 3, 1), *PARTS[2:]],
+        ),
         ({"states": [[0, 1], [1, 3]], "successors": [[1, 1], [3, 4]]}, None),
     ],
 )
@@ -67,6 +77,14 @@ def test_vectors_break_where_ids_do_and_are_scaled(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("kind", [bool, np.float16, ">f8"])
+@pytest.mark.filterwarnings("error")
+def test_vectors_of_any_kind_of_number(tmp_path, kind):
+    vectors = np.asfortranarray((VECTORS % 5 > 1).astype(kind))
+    data = loaded(tmp_path, states=vectors, successors=vectors[:, :, None])
+    np.testing.assert_allclose(data.places * data.scale + data.middle, vectors.astype(float))
+
+
 def test_positions_number_the_ids(tmp_path):
     found = loaded(tmp_path, states=IDS, positions=np.eye(6)[:, :2])
     assert found.num_ids == 6
@@ -78,7 +96,9 @@ def test_positions_number_the_ids(tmp_path):
     ("arrays", "message"),
     [
         ({"obs": IDS}, "has no array 'states'; expected an .npz file with states"),
-        ({"states": IDS.astype(float)}, r"have shape \(7,\) of float64; expected an .npz"),
+        ({"states": IDS.astype(float)}, r"of float64; expected an .npz .* states.astype\(int\)"),
+        ({"states": IDS > 1}, r"have shape \(7,\) of bool; expected an .npz"),
+        ({"states": IDS, "lengths": [3.0, np.nan]}, "integers from 1 on"),
         ({"states": np.zeros((2, 2, 2, 2))}, r"have shape \(2, 2, 2, 2\)"),
         ({"states": np.array(3)}, r"have shape \(\) of int64"),
         ({"states": IDS[:0]}, "states in .* are empty"),
@@ -94,6 +114,7 @@ def test_positions_number_the_ids(tmp_path):
         ({"states": IDS, "lengths": [3, 3]}, "integers from 1 on that add up to 7 states"),
         ({"states": IDS, "lengths": [3, 0, 4]}, "integers from 1 on"),
         ({"states": IDS, "lengths": [3.5, 3.5]}, "integers from 1 on"),
+        ({"states": IDS, "lengths": [[3, 2], [1, 1]]}, "integers from 1 on"),
         ({"states": IDS[None], "lengths": [8]}, "must be 1 integers from 1 to 7, one of each row"),
         ({"states": IDS, "positions": np.eye(3)[:, :2]}, "are of 3 ids; expected 5 to 5,000"),
         ({"states": IDS, "positions": np.eye(5)}, r"have shape \(5, 5\); expected \[S, 2\]"),

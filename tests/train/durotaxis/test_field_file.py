@@ -1,6 +1,7 @@
 """A file of measured stiffness: what a cell of it is, and what is refused."""
 
 import re
+import struct
 
 import numpy as np
 import pytest
@@ -27,6 +28,13 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
     assert (params.width, params.height) == (40.0, 30.0)
 
 
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint64, ">f4", np.float16])
+def test_numbers_of_any_kind_are_stiffness(tmp_path, kind):
+    values = np.asfortranarray(np.random.default_rng(0).integers(0, 100, (9, 7)).astype(kind))
+    ground = field.read_field(written(tmp_path / "any.npy", values))
+    np.testing.assert_array_equal(ground, values.astype(np.float32))
+
+
 def test_flat_ground_is_named(tmp_path, capsys):
     field.read_field(written(tmp_path / "flat.npy", np.full((30, 40), 2.0)))
     assert "it is the same everywhere" in capsys.readouterr().err
@@ -39,6 +47,7 @@ def test_flat_ground_is_named(tmp_path, capsys):
         (np.zeros((9, 9)), "stiffness from 0 to 0; .* some above"),
         (np.full((9, 9), np.nan), "not finite"),
         (np.full((9, 9), 1e30), "beyond 1e.06"),
+        (np.full((9, 9), -128, np.int8), "stiffness from -128 to -128"),
         (np.ones(9), r"has the shape \(9,\)"),
         (np.array([["a"]]), "expected real numbers"),
     ],
@@ -64,6 +73,100 @@ def test_greys_are_stiffness_from_black_to_white(tmp_path, name):
     deep = (GREYS.astype(np.uint16) << 8) + 7
     found = field.read_field(image(tmp_path / f"deep-{name}", deep), None, (0.0, 65535.0))
     np.testing.assert_allclose(found, deep, rtol=1e-6)
+
+
+def tiff(path, values, bits, tags=(), order="<", text="") -> str:
+    """A TIFF of one strip, written by hand: Pillow turns some arrays over when it saves them."""
+    rows = np.atleast_2d(values)
+    strip, width = rows.tobytes(), rows.shape[1] * rows.dtype.itemsize * 8 // bits
+    label = text.encode().ljust(8, b"\0")
+    numbers = {256: width, 257: len(rows), 258: bits, 259: 1, 262: 1, 273: 8, 277: 1}
+    numbers |= {278: len(rows), 279: len(strip), **dict(tags)}
+    directory = {tag: struct.pack(f"{order}HHII", tag, 4, 1, x) for tag, x in numbers.items()}
+    directory[270] = struct.pack(f"{order}HHII", 270, 2, len(label), 8 + len(strip))
+    start = struct.pack(f"{order}HI", 42, 8 + len(strip) + len(label))
+    count = struct.pack(f"{order}H", len(directory))
+    content = [{"<": b"II", ">": b"MM"}[order], start, strip, label, count]
+    entries = [directory[tag] for tag in sorted(directory)]
+    path.write_bytes(b"".join([*content, *entries, bytes(4)]))
+    return str(path)
+
+
+PHOTOMETRIC, FORMAT = 262, 339
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("bits", [8, 16])
+def test_white_may_be_zero(tmp_path, order, bits, capsys):
+    white = 2**bits - 1
+    values = np.random.default_rng(2).integers(0, white + 1, (9, 7)).astype(f"{order}u{bits // 8}")
+    for photometric, greys in ((1, values.astype(float)), (0, white - values.astype(float))):
+        tags = {PHOTOMETRIC: photometric}
+        path = tiff(tmp_path / f"{photometric}.tif", values, bits, tags, order)
+        ground = field.read_field(path, None, (1.0, 40.0))
+        np.testing.assert_allclose(ground, 1 + 39 * greys / white, rtol=1e-6)
+        printed = capsys.readouterr().err
+        assert f"greys are {greys.min():,.0f} to {greys.max():,.0f}, white is {white:,}" in printed
+        assert f"stiffness from {1 + 39 * greys.min() / white:g} to " in printed
+
+
+def test_white_is_as_large_as_the_bits_allow(tmp_path):
+    packed = np.array([[0x12, 0x3A, 0xBC, 0xFF, 0xF0, 0x01]], np.uint8)  # 12 bits each
+    ground = field.read_field(tiff(tmp_path / "12.tif", packed, 12), None, (0.0, 1.0))
+    np.testing.assert_allclose(ground, np.array([[0x123, 0xABC, 0xFFF, 1]]) / 4095, rtol=1e-6)
+    for name in ("bits.png", "bits.tif"):
+        ground = field.read_field(image(tmp_path / name, GREYS > 99), None, (2.0, 12.0))
+        np.testing.assert_array_equal(ground, np.where(GREYS > 99, 12, 2))
+    four = np.array([[0x0F, 0x5A]], np.uint8)
+    ground = field.read_field(tiff(tmp_path / "4.tif", four, 4), None, (0.0, 15.0))
+    np.testing.assert_allclose(ground, [[0, 15, 5, 10]], rtol=1e-6)
+
+
+IMAGEJ = "ImageJ=1.53t\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "bits", "tags", "text", "message"),
+    [
+        (GREYS.astype("<i2"), 16, {FORMAT: 2}, "", "have a sign or 32 bits, so none of them is"),
+        (GREYS.astype("i1"), 8, {FORMAT: 2}, "", "have a sign or 32 bits, so none of them is"),
+        (GREYS.astype("<u4"), 32, {FORMAT: 1}, "", "have a sign or 32 bits, so none of them is"),
+        (GREYS.astype("<i4"), 32, {FORMAT: 2}, "", "have a sign or 32 bits, so none of them is"),
+        (GREYS.astype("<f8"), 64, {FORMAT: 3}, "", "of an unusual kind); expected one picture in"),
+        (GREYS, 8, {PHOTOMETRIC: 3}, "", "is no image of stiffness"),
+        (GREYS.astype("<u2"), 16, {}, IMAGEJ + "images=30\n", "it has 30 pictures of 20 x 12"),
+        (GREYS.astype("<u2"), 16, {}, IMAGEJ + "cf=0\nc0=-32768\nc1=1\n", "has calibrated its n"),
+        (np.full((2, 2), np.nan, "<f4"), 32, {FORMAT: 3}, "", "not finite"),
+    ],
+)
+def test_tiffs_without_a_white_are_refused(tmp_path, values, bits, tags, text, message):
+    path = tiff(tmp_path / "x.tif", values, bits, tags, text=text)
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        field.read_field(path, None, None if "f" in values.dtype.str else (0.0, 1.0))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_imagej_says_of_an_image_that_is_as_it_seems(tmp_path):
+    text = IMAGEJ + "min=3.0\nmax=9.0\nimages=1\n"
+    path = tiff(tmp_path / "x.tif", GREYS.astype(">u2"), 16, order=">", text=text)
+    ground = field.read_field(path, None, (0.0, 65535.0))
+    np.testing.assert_array_equal(ground, GREYS)
+
+
+def test_images_of_more_than_one_grey_are_refused(tmp_path):
+    grey = Image.fromarray(GREYS)
+    for mode in ("P", "LA", "RGB", "RGBA"):
+        grey.convert(mode).save(tmp_path / f"{mode}.png")
+    grey.save(tmp_path / "hole.png", transparency=int(GREYS[0, 0]))
+    for name in ("film.png", "pages.tif"):
+        grey.save(tmp_path / name, save_all=True, append_images=[Image.fromarray(255 - GREYS)])
+    grey.save(tmp_path / "film.gif")
+    for path in tmp_path.iterdir():
+        with pytest.raises(
+            ValueError, match=r"its mode is|transparent|2 pictures|no image"
+        ) as refusal:
+            field.read_field(str(path), None, (0.0, 1.0))
+        assert "\n" not in str(refusal.value)
 
 
 def test_floats_of_an_image_are_stiffness_themselves(tmp_path):

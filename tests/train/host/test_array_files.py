@@ -15,6 +15,7 @@ ARRAYS = {
     "scalar": np.array(7),
     "empty": np.zeros((0, 3), np.int16),
     "big end first": np.arange(5, dtype=">i4"),
+    "raster": RNG.random((4, 2)) > 0.5,
 }
 
 
@@ -55,6 +56,38 @@ def test_what_a_header_promises_is_not_believed(tmp_path, content, told):
         archive.writestr("y.npy", content)
     with pytest.raises(ValueError, match=told):
         array_files.read_npz(tmp_path / "x.npz", ["y"])
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.array([3.0, 1.0], ">f4"), [3, 1]),
+        (np.array([True, False]), [1, 0]),
+        (np.array([200, 3], np.uint8), [200, 3]),
+        (np.array([2**63 - 1], np.uint64), [2**63 - 1]),
+        (np.zeros(0), []),
+        (np.array([2**63], np.uint64), None),
+        (np.array([1e30]), None),
+        (np.array([0.5]), None),
+        (np.array([1, np.nan]), None),
+        (np.array([np.inf]), None),
+    ],
+)
+def test_whole_numbers_of_any_kind(array, expected):
+    numbers = array_files.as_whole(array)
+    if expected is None:
+        assert numbers is None
+    else:
+        np.testing.assert_array_equal(numbers, np.array(expected, np.int64), strict=True)
+
+
+def test_axes_of_length_1():
+    row = np.arange(3)
+    for shape in ((3, 1), (1, 3), (3,)):
+        np.testing.assert_array_equal(array_files.as_list(row.reshape(shape)), row)
+        np.testing.assert_array_equal(array_files.of_shape(row.reshape(shape), (1, 3)), row[None])
+    assert array_files.as_list(np.eye(2)).shape == (2, 2)
+    assert array_files.of_shape(np.zeros((2, 3)), (6,)) is None
 
 
 def test_a_zip_bomb_is_refused_by_its_header(tmp_path):

@@ -31,7 +31,7 @@ def refusal(arguments: list[str], capsys: pytest.CaptureFixture) -> str:
     ("arguments", "complaint"),
     [
         ("--run.sed 3", "Unrecognized options: --run.sed, 3 (perhaps --run.seed)"),
-        ("--run.seed x", "Error parsing --run.seed: invalid literal"),
+        ("--run.seed x", "Error parsing --run.seed: 'x' is no whole number; expected one"),
         ("--run.seed", "Missing value for argument '--run.seed'"),
         ("--run.num_seeds 0", "--run.num-seeds is 0, expected a number at least 1"),
         ("--run.total_steps 0", "--run.total-steps is 0, expected a number at least 1"),

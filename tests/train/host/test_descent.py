@@ -50,6 +50,19 @@ def test_a_run_ends_once_nothing_more_would_be_learnt(tmp_path: Path):
     assert read_metrics(tmp_path / "run") == rows
 
 
+def test_a_picture_that_fails_takes_no_score_with_it(tmp_path: Path):
+    def fail(*_):
+        raise RuntimeError("nothing to draw")
+
+    broken = descent.PROGRAM._replace(pictures=fail)
+    directory = tmp_path / "run"
+    with pytest.raises(RuntimeError, match="nothing to draw") as error:
+        command.main(broken, [f"--run.directory={directory}", "--run.num-seeds=1"])
+    assert f"train.render {directory} draws it" in error.value.__notes__[-1]
+    (row,) = json.loads((directory / "eval.json").read_text())["seeds"]
+    assert row["distance"] == pytest.approx(np.linalg.norm(place(0, UPDATES)), rel=1e-5)
+
+
 def test_the_record_holds_numbers_and_lists(finished: Path):
     rows = read_metrics(finished)
     assert [(row["seed"], row["steps"]) for row in rows] == [

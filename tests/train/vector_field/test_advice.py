@@ -10,12 +10,22 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics import posterior
+from jaxrl.dynamics.input_limits import Limits
+from jaxrl.dynamics.next_inputs import Question
 from tests.train.vector_field.test_recorded import turning, written
 from tests.train.vector_field.test_vector_field import SMALL
 from train.host import command
 from train.host.errors import UsageError
 from train.host.scores import read_evaluation
-from train.vector_field import advice, experiment_baselines, fitted, program, recordings, scores
+from train.vector_field import (
+    advice,
+    experiment_baselines,
+    fitted,
+    program,
+    recordings,
+    rig,
+    scores,
+)
 from train.vector_field.advice import Options
 from train.vector_field.program import PROGRAM
 
@@ -40,6 +50,19 @@ def experiment(tmp_path_factory):
         line += " --run.num-seeds=1 --env.channels 5"
         assert command.main(PROGRAM, [*line.split(), f"--run.directory={directory}"]) == 0
     return directory
+
+
+def test_one_input_needs_no_axis(tmp_path):
+    limits = Limits(-jnp.ones(1), jnp.ones(1), jnp.inf, jnp.inf, 0.1)
+    asked: Any = Question(None, jnp.zeros(2), jnp.zeros(1), limits)  # pyright: ignore
+    u = np.random.default_rng(0).uniform(-1, 1, (3, 8)).astype(np.float32)
+    for inputs, expected in (
+        (u, u[..., None]),
+        (u[0], u[:1, :, None]),
+        (u[..., None], u[..., None]),
+    ):
+        np.savez(tmp_path / "u.npz", u=inputs)
+        np.testing.assert_array_equal(rig.read_inputs(str(tmp_path / "u.npz"), asked), expected)
 
 
 def test_three_lines_filter_and_forecast_again(fit):

@@ -30,12 +30,28 @@ def test_the_last_part_is_kept_apart(lengths):
 
 
 def test_what_is_too_short_or_empty_is_refused():
-    with pytest.raises(ValueError, match="only 20 steps in a row"):
+    with pytest.raises(ValueError, match="only 20 steps in a row in the held-out data, 1 of 1"):
         episodes.split(numbered(100), 0.2, 21)
+    with pytest.raises(ValueError, match="only 0 steps in a row in the training data, 0 of 2"):
+        episodes.split(numbered(100, 100), 0.9, 21)
     data = numbered(100)
     data.observed[:, 80:] = False
-    with pytest.raises(ValueError, match="no values in the training or held-out data"):
+    with pytest.raises(ValueError, match="no values in the held-out data"):
         episodes.split(data, 0.2, 10)
+    data = numbered(100)
+    data.y[:, :80] = 3
+    with pytest.raises(ValueError, match="constant in every channel of the training data"):
+        episodes.split(data, 0.2, 10)
+
+
+def test_forecasts_are_scored_where_y_changes():
+    """At all numbers of steps ahead; otherwise R² would be NaN, and end the training."""
+    data, ahead = numbered(70), 40
+    episodes.refuse_unscored(data, ahead)
+    data.y[:, 60:] = 0  # where steps are 40 ahead; steps 9 ahead reach from 29 to 69
+    episodes.refuse_unscored(data, 9)
+    with pytest.raises(ValueError, match="no values in the held-out data that differ, after"):
+        episodes.refuse_unscored(data, ahead)
 
 
 def drawn(data: Data, length: int, count: int):
@@ -110,6 +126,51 @@ def test_r2_of_unequal_episodes_with_gaps():
     longer = Data(y, u, observed, data.lengths)
     padded: Any = np.pad(expected, ((0, 0), (0, 9), (0, 0), (0, 0)), constant_values=1e3)
     np.testing.assert_allclose(episodes.r2(longer, padded), found, rtol=1e-5)
+
+
+def test_channels_that_are_constant_where_they_are_scored_do_not_count():
+    """Neither for nor against a forecast; their R² divides by 0."""
+    data = noisy(0, 60, 45, 80)
+    data.y[..., 1] = 0.1
+    expected: Any = np.random.default_rng(1).normal(size=(3, 80, 6, 3)).astype(np.float32) + 3
+    rest = data._replace(y=data.y[..., ::2], observed=data.observed[..., ::2])
+    scores = episodes.r2(data, expected)
+    np.testing.assert_allclose(scores, r2_by_loops(rest, expected[..., ::2]), rtol=1e-3)
+
+
+@pytest.mark.parametrize("short", [1, 3, 5])
+def test_an_aborted_trial_leaves_simple_models_as_they_are(short):
+    """In the training data and the held-out data, where it has no forecast to be scored."""
+    data, held_out, order = noisy(0, 90, short, 70), noisy(1, 80, short), 8
+    both = noisy(0, 90, short, 70).episodes(slice(0, 3, 2))
+    for a, b in zip(
+        baselines.regression(data, order), baselines.regression(both, order), strict=True
+    ):
+        np.testing.assert_array_equal(a, b)
+    scores = baselines.r2(data, held_out, 2, 12)
+    assert scores["arx_order"] in baselines.ORDERS
+    test = baselines.scaled(held_out.episodes(slice(1)), data)
+    weights, p = baselines.fit_arx(baselines.scaled(data, data))
+    expected = {
+        "persistence": baselines.persistence(test, 12),
+        "arx": baselines.arx(weights, p, test, 12),
+    }
+    for name, x in expected.items():
+        np.testing.assert_allclose(scores[name][1:], r2_by_loops(test, x)[1:], rtol=1e-3)
+
+
+def test_many_short_trials_do_not_favour_a_long_past():
+    """White noise, whose best order is 1; the longer the past, the fewer the errors to add up."""
+    rng = np.random.default_rng(0)
+    pairs = [(rng.normal(size=(9, 2)), np.zeros((9, 1))) for _ in range(600)]
+    errors = {}
+    for p in baselines.ORDERS:
+        x, y, _ = baselines.regression(recordings.joined(pairs), p)
+        cut = len(x) - len(x) // 5
+        weights = np.linalg.lstsq(x[:cut], y[:cut], rcond=None)[0]
+        errors[p] = np.mean((y[cut:] - x[cut:] @ weights) ** 2)
+    _, order = baselines.fit_arx(recordings.joined(pairs))
+    assert order == min(errors, key=lambda p: errors[p])
 
 
 def test_simple_models_where_the_truth_is_linear():

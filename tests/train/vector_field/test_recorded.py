@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics import rbf, sequence_elbo
+from tests.train.images import assert_drawn
 from train.host.scores import read_evaluation
-from train.vector_field import baselines, program
-from train.vector_field.config import PRESETS, Config, Model
+from train.vector_field import baselines, program, recorded, recordings
+from train.vector_field.config import PRESETS, Budget, Config, Model
 from train.vector_field.training import make_training
 
 STEPS = 400
@@ -47,6 +48,7 @@ def written(path, *more, **arrays) -> Config:
 
 
 Y, U = turning(STEPS, 0.1)
+RNG = np.random.default_rng(1)
 HOLE = np.where(np.arange(STEPS)[:, None] == 7, np.inf, Y)
 
 
@@ -57,19 +59,20 @@ HOLE = np.where(np.arange(STEPS)[:, None] == 7, np.inf, Y)
         ({"y": HOLE, "u": U}, "y in .* has 4 infinite values; mark them as missing"),
         ({"y": Y, "u": np.where(U > 0.9, np.nan, U)}, "u in .* must be known at every step"),
         ({"y": np.nan * Y, "u": U}, "y in .* has no values"),
-        ({"y": Y[:, 0], "u": U}, r"y in .* has shape \(400,\)"),
+        ({"y": Y[None, None], "u": U}, r"y in .* has shape \(1, 1, 400, 4\)"),
+        ({"y": Y.T, "u": U.T}, "as many steps of both, T in .*: transpose what has time along"),
         ({"y": Y, "u": U[:, 0][:-1]}, "as many steps of both"),
-        ({"y": Y[None], "u": U}, r"u in .* has shape \(400, 2\)"),
+        ({"y": Y[None], "u": U}, r"have shapes \(1, 400, 4\) and \(400, 2\); expected as many"),
         ({"y": Y, "u": U[:-1]}, "as many steps of both"),
         ({"y": Y.astype(complex), "u": U}, "complex128; expected real"),
         ({"y": Y[:150], "u": U[:150]}, "only 30 steps in a row"),
-        ({"y": 0 * Y, "u": U}, "y in .* is constant in every channel"),
+        ({"y": 0 * Y, "u": U}, "y is constant in every channel of the training data"),
         ({"y": 1e30 * Y, "u": U}, "y in .* has values up to [0-9.]+e.(29|30|31); .* divide by"),
         ({"y": Y, "u": 1e30 * U}, "u in .* has values up to [0-9.]+e.(29|30|31); .* divide by"),
         ({"y": 1e-30 * Y, "u": U}, "y in .* varies by .*e-30; .* divide by"),
         ({"y": 1e-3 * Y + 1e6, "u": U}, "less than float32 resolves: subtract the mean"),
         ({"y": Y.astype(object), "u": U}, "y holds object; expected real numbers"),
-        ({"y": Y > 0, "u": U}, "y holds bool; expected real numbers"),
+        ({"y": Y > 9, "u": U}, "y is constant in every channel of the training data"),
         ({"y": Y[:0], "u": U[:0]}, r"y in .* has shape \(0, 4\)"),
     ],
 )
@@ -90,6 +93,47 @@ def test_counts_must_be_whole(tmp_path):
 def test_a_configuration_from_when_there_was_one_file():
     assert Config(data="FILE.npz").data == ("FILE.npz",)  # pyright: ignore[reportArgumentType]
     assert Config(data="").data == ()  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("spoilt", [slice(0, -20), slice(-80, None)])
+def test_data_that_never_change_in_one_part_are_refused(tmp_path, spoilt):
+    """Before they are learned from: there would be nothing to learn, or nothing to be scored."""
+    y = Y.copy()
+    y[spoilt] = y[0]
+    with pytest.raises(ValueError, match=r"y (is constant|has no values) in .* choose another"):
+        make_training(written(tmp_path / "data.npz", y=y, u=U))
+
+
+@pytest.mark.parametrize("reason", [MemoryError("no room"), ValueError("shapes\ndiffer")])
+def test_a_simple_model_that_fails_takes_no_score_with_it(reason, monkeypatch, caplog, tmp_path):
+    """Neither in `eval.json` nor in the picture."""
+
+    def fail(*_):
+        raise reason
+
+    monkeypatch.setattr(baselines, "r2", fail)
+    data = recordings.joined([(Y, U)])
+    simple = recorded.simple_r2(data, data, 2)
+    reason_in_one_line = " ".join(str(reason).split())
+    assert f"cannot be fitted ({type(reason).__name__}: {reason_in_one_line})" in caplog.text
+    lists = {name: np.asarray(x).tolist() for name, x in simple.items()}
+    row = {"seed": 0, "r2": [0.5] * 31}
+    assert recorded.table({"baselines": lists, "seeds": [row]}).row_count == 4
+    arrays = {f"r2_{name}": simple[name] for name in baselines.NAMES}
+    axis = np.linspace(-1, 1, 25)
+    arrays |= {"r2": np.full((1, 31), 0.5), "axis": axis, "field": np.ones((25, 25, 2))}
+    config = replace(PRESETS["vector_field"], run=Budget(num_seeds=1))
+    recorded.draw(tmp_path / "recorded.png", config, RNG.normal(size=(90, 2)), arrays)
+    assert_drawn(tmp_path / "recorded.png")
+
+
+def test_pictures_show_the_longest_episode_that_was_held_out():
+    """The last of them: an aborted trial after it has no forecast to be shown."""
+    data = recordings.joined([(Y[:n], U[:n]) for n in (300, 90, 120, 120, 5)])
+    assert recorded.shown_part(data, data.episodes(slice(2, None))) == (-2, slice(0, 120))
+    whole = recordings.joined([(Y, U)])
+    rest = whole.cut(slice(None), slice(320, STEPS), np.array([80]))
+    assert recorded.shown_part(whole, rest) == (-1, slice(320, STEPS))
 
 
 @pytest.mark.slow

@@ -39,8 +39,7 @@ def test_episodes_of_unequal_length_in_three_ways(tmp_path):
     np.testing.assert_array_equal(expected.u, np.where(over, 0, U).astype(np.float32))
     assert expected.is_complete
     for other in (nans, files):
-        for a, b in zip(expected, recordings.load(other), strict=True):
-            np.testing.assert_array_equal(a, b)
+        same(recordings.load(other), expected)
 
 
 def test_nan_is_a_missing_sample(tmp_path):
@@ -53,9 +52,101 @@ def test_nan_is_a_missing_sample(tmp_path):
     assert np.isfinite(data.y).all()
 
 
+def same(data: recordings.Data, expected: recordings.Data) -> None:
+    for a, b in zip(data, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_arrays_of_other_kinds_and_axes_are_the_same_data(tmp_path):
+    """Booleans, one channel or input without an axis, columns of MATLAB, whole floats."""
+    number = iter(range(100))
+    load = lambda **arrays: recordings.load(saved(tmp_path / f"{next(number)}.npz", **arrays))
+    raster, u = RNG.random((3, 50, 4)) < 0.2, U[..., :1]
+    counts = raster.astype(float)
+    expected = load(y=counts, u=u)
+    np.testing.assert_array_equal(expected.y, counts)
+    same(load(y=raster, u=u[..., 0]), expected)
+    same(load(y=np.asfortranarray(raster.astype(">i2")), u=u.astype(">f8")), expected)
+    same(load(y=raster.reshape(150, 4), u=u.reshape(150), lengths=[50.0] * 3), expected)
+    one = load(y=counts[..., :1], u=u)
+    same(load(y=raster[..., 0], u=u), one)
+    first = load(y=counts[0, :, :1], u=u[0])
+    for y in (raster[0, :, 0], counts[0, :, :1], raster[0, :, 0].astype(np.int8)):
+        for inputs in (u[0, :, 0], u[0]):
+            same(load(y=y, u=inputs), first)
+    cut = load(y=counts, u=u, lengths=LENGTHS)
+    for lengths in (LENGTHS.astype(float), LENGTHS[:, None].astype(np.uint8), LENGTHS[None]):
+        same(load(y=counts, u=u, lengths=lengths), cut)
+
+
+def test_episodes_in_a_row(tmp_path):
+    expected = recordings.load(saved(tmp_path / "a.npz", y=Y, u=U, lengths=LENGTHS))
+    row = lambda x: np.concatenate([part[:n] for part, n in zip(x, LENGTHS, strict=True)])
+    file = saved(tmp_path / "b.npz", y=row(Y), u=row(U), lengths=LENGTHS.astype(float))
+    same(recordings.load(file), expected)
+
+
+TICKS = RNG.permutation(np.arange(0, 6_000, 7))  # as they are sampled, in no order
+RATE, PER_BIN = 30_000, 600
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, ">f8"])
+def test_spikes_on_an_edge_are_in_the_bin_after_it(tmp_path, kind):
+    """Counted in whole samples; times are rounded, and so are multiples of the width of a bin."""
+    owners, offset = TICKS % 3, RATE * 40  # a minute later float32 has coarser steps
+    for name, ticks, bins in (("early", TICKS, 10), ("late", TICKS + offset, 10 + 2_000)):
+        times, edges = (ticks / RATE).astype(kind), np.arange(10) * PER_BIN / RATE
+        ticks = np.concatenate([ticks, PER_BIN * np.arange(10)])
+        arrays = {
+            "spike_times": np.concatenate([times, edges.astype(kind)]),
+            "spike_units": np.concatenate([owners, np.zeros(10, int)]),
+            "u": np.zeros(bins),
+        }
+        data = recordings.load(saved(tmp_path / f"{name}.npz", **arrays), PER_BIN / RATE).y[0]
+        expected = np.zeros((bins, 3))
+        np.add.at(expected, (ticks // PER_BIN, arrays["spike_units"]), 1)
+        np.testing.assert_array_equal(data, expected)
+
+
+def test_tenths_of_a_second_are_ten_bins(tmp_path):
+    times = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    arrays = {"spike_times": times, "spike_units": [0] * 10, "u": np.zeros((10, 1))}
+    for change in ({}, {"duration": 1.05}, {"duration": np.float32(1)}):
+        data = recordings.load(saved(tmp_path / "s.npz", **arrays | change), 0.1)
+        np.testing.assert_array_equal(data.y.ravel(), np.ones(10))
+
+
+@pytest.mark.parametrize(("duration", "last"), [(0.7, 2), (np.float32(0.7), 2), (0.75, 1)])
+def test_a_spike_at_the_very_end_is_in_the_last_bin(tmp_path, duration, last):
+    """If that is where the last bin ends, and not a rest that is left out."""
+    arrays = {"spike_times": [0.7, 0.65], "spike_units": [0, 0], "u": np.zeros(7)}
+    file = saved(tmp_path / "end.npz", **arrays, duration=duration)
+    np.testing.assert_array_equal(recordings.load(file, 0.1).y.ravel(), [0] * 6 + [last])
+
+
+def test_units_that_never_fired_are_channels(tmp_path, capsys):
+    arrays = {"spike_times": [[0.5], [2.0]], "spike_units": [[0.0], [17.0]], "u": np.ones((3, 1))}
+    assert recordings.load(saved(tmp_path / "18.npz", **arrays)).y.shape == (1, 3, 18)
+    assert (
+        "18 units, 0 to 17, up to the last that fired; an array num_units" in capsys.readouterr()[1]
+    )
+    for number in (20, np.array([[20.0]])):
+        file = saved(tmp_path / "20.npz", **arrays, num_units=number)
+        data = recordings.load(file)
+        assert data.y.shape == (1, 3, 20)
+        np.testing.assert_array_equal(data.y.sum((0, 1)), np.isin(np.arange(20), (0, 17)))
+    assert capsys.readouterr().err == ""
+    silent = saved(tmp_path / "silent.npz", spike_times=[], spike_units=[], u=np.ones(3))
+    assert recordings.load([str(tmp_path / "20.npz"), silent]).y.shape == (2, 3, 20)
+    few = saved(tmp_path / "few.npz", **SPIKES, num_units=2)
+    with pytest.raises(ValueError, match=r"few.npz says that num_units is 2, but there are 20"):
+        recordings.load([str(tmp_path / "20.npz"), few])
+
+
 def test_spike_times_are_counted_as_numpy_counts_them(tmp_path):
+    """Where none is on an edge."""
     width, bins, units = 0.05, 60, 3
-    times = np.concatenate([RNG.uniform(0, 3, 400), width * np.arange(61), [0.15, 0.3, 3.0]])
+    times = RNG.uniform(0, 3, 400)
     owners = RNG.integers(0, units, len(times))
     owners[0] = units - 1
     file = saved(
@@ -107,6 +198,18 @@ SPIKES = {"spike_times": [0.5, 2.0], "spike_units": [0, 1], "u": np.ones((3, 1))
         ({**SPIKES, "spike_units": [0, 2**31 - 2]}, "are too many: number the units from 0"),
         ({**SPIKES, "duration": 5.0}, "5 has 5 bins of 1, and u 3 steps"),
         ({**SPIKES, "duration": -5.0}, "duration must be a time above 0"),
+        ({**SPIKES, "duration": 1e300}, "1e+300 has 1"),
+        ({**SPIKES, "num_units": 1}, "num_units must be one whole number of at least 2"),
+        ({**SPIKES, "num_units": 2.5}, "num_units must be one whole number of at least 2"),
+        ({**SPIKES, "num_units": [3, 3]}, "num_units must be one whole number"),
+        ({**SPIKES, "num_units": 2**40}, "num_units must be one whole number"),
+        ({**SPIKES, "spike_units": [0, -1]}, "from 0 on, one for each spike: leave out spikes of"),
+        ({**SPIKES, "spike_units": [0, np.nan]}, "spike_units must be [S] whole numbers"),
+        (
+            {"y": Y[0], "u": U[0], "lengths": [20, 20]},
+            "or add up to 50, one episode after the other",
+        ),
+        ({"y": Y, "u": U, "lengths": [50, np.nan, 1]}, "lengths must be"),
         ({**SPIKES, "u": np.ones((2, 3, 1))}, "give the episode of each spike, spike_episodes"),
         (
             {**SPIKES, "u": np.ones((2, 3, 1)), "spike_episodes": [0, 2]},

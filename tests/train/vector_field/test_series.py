@@ -24,6 +24,9 @@ def test_the_channels_that_vary_most_are_shown_in_their_order():
     observed = RNG.normal(size=(4_000, 8)) * spread
     assert series.most_varied(observed) == [1, 3, 4, 5, 6, 7]
     assert series.most_varied(observed[:, :2]) == [0, 1]
+    observed[:, 2:7], observed[::3, 7] = np.nan, np.nan  # never seen; seen at times
+    assert series.most_varied(observed)[:2] == [0, 1]
+    assert series.most_varied(observed)[-1] == 7
 
 
 def test_r2_is_1_for_what_was_seen_and_0_for_its_mean():
