@@ -114,8 +114,8 @@ def r2(data: Data, expected: jax.Array, counted: Any = None) -> jax.Array:
 def scored(data: Data, ahead: int) -> np.ndarray:
     """Which forecasts up to K = `ahead` steps are scored, bool `[E, N, K + 1, n]`, N begin them."""
     later = _later(data, ahead)
-    within = (later[None] < data.lengths[:, None, None]).all(-1)
-    counted = data.observed[:, later] & within[..., None, None]
+    within = np.all(later[None] < data.lengths[:, None, None], axis=-1)
+    counted = data.observed[:, later] & within[:, :, None, None]
     for k, steps in enumerate(later.T):
         counted[:, :, k] &= _changes(data.y[:, steps], counted[:, :, k])
     return counted
