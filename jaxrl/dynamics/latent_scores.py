@@ -21,8 +21,7 @@ def k_step_r2(
 
     1 - Σ (y - ŷ)² / (Σ (y - ȳ)² + 1e-6) for each channel, sums over the N forecasts, ȳ the mean of
     the N truths: 1 is perfect, 0 as good as their mean. Both are `[N, K, n]`. With `counted`, bool
-    of that shape, sums and means are of the truths that count, and of the channels that vary in
-    them; NaN if none does.
+    of that shape, sums and means are of the truths that count, and of the channels that have any.
 
     Raises ValueError unless all have one shape `[N, K, n]`.
     """
@@ -40,9 +39,7 @@ def k_step_r2(
     number = jnp.sum(counted, axis=0)
     mean = add(truth) / jnp.maximum(number, 1)
     of_channel = 1 - add((truth - prediction) ** 2) / (add((truth - mean[None]) ** 2) + 1e-6)
-    highest = jnp.max(jnp.where(counted, truth, -jnp.inf), axis=0)
-    varies = highest > jnp.min(jnp.where(counted, truth, jnp.inf), axis=0)
-    return jnp.sum(jnp.where(varies, of_channel, 0.0), axis=-1) / jnp.sum(varies, axis=-1)
+    return jnp.sum(jnp.where(number > 0, of_channel, 0.0), axis=-1) / jnp.sum(number > 0, axis=-1)
 
 
 def forecasts(

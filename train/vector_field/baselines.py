@@ -77,7 +77,9 @@ def newest(data: Data, most: int) -> Data:
 
 def scored(name: str, data: Data, expected: Any) -> np.ndarray:
     """R² `[K + 1]` of the forecasts `[E, T, K + 1, n]` of a baseline."""
-    found = np.array(_r2(data, np.asarray(expected, np.float32)))
+    found = np.array(
+        _r2(data, np.asarray(expected, np.float32), episodes.scored(data, expected.shape[2] - 1))
+    )
     if name != "linear_gaussian":  # which alone has to find the present, too
         found[0] = np.nan
     return found

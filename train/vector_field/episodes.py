@@ -46,7 +46,7 @@ def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
             )
         if not part.observed.any():
             raise ValueError(f"y has no values in the {name} data, all are NaN")
-        if not _changes(part.y, part.observed):
+        if not _changes(part.y, part.observed).any():
             raise ValueError(
                 f"y is constant in every channel of the {name} data: choose another "
                 "validation_share, or leave out episodes in which nothing happens"
@@ -54,22 +54,20 @@ def split(data: Data, share: float, least: int) -> tuple[Data, Data]:
     return parts
 
 
-def _changes(y: np.ndarray, observed: np.ndarray) -> bool:
-    """Whether any channel of y `[..., n]` has two values where it was observed."""
+def _changes(y: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """Which channels of y `[..., n]` have two values where they were observed, bool `[n]`."""
     values = np.where(observed, y, np.nan).reshape(-1, y.shape[-1])
-    return bool(len(values) and spans(values).any())
+    return spans(values) > 0 if len(values) else np.zeros(y.shape[-1], bool)
 
 
 def refuse_unscored(held_out: Data, ahead: int) -> None:
     """Raises ValueError if R² of forecasts up to `ahead` steps is undefined for some step."""
-    later, within = scored_steps(held_out, ahead)
-    for steps in later.T:
-        if not _changes(held_out.y[:, steps], held_out.observed[:, steps] & within[..., None]):
-            raise ValueError(
-                f"y has no values in the held-out data that differ, after the first {SKIPPED} "
-                "steps of its episodes: forecasts cannot be scored; choose another "
-                "validation_share, or leave out episodes in which nothing happens"
-            )
+    if not scored(held_out, ahead).any((0, 1, 3)).all():
+        raise ValueError(
+            f"y has no values in the held-out data that differ, after the first {SKIPPED} "
+            "steps of its episodes: forecasts cannot be scored; choose another "
+            "validation_share, or leave out episodes in which nothing happens"
+        )
 
 
 def sample(data: Data, length: int, count: int, key: jax.Array) -> Window:
@@ -100,23 +98,30 @@ def forecasts(data: Data, forecast: Forecast) -> jax.Array:
     return jax.vmap(forecast)(y, u, jnp.asarray(data.observed))
 
 
-def r2(data: Data, expected: jax.Array) -> jax.Array:
+def r2(data: Data, expected: jax.Array, counted: Any = None) -> jax.Array:
     """R² `[K + 1]` of forecasts `[E, T, K + 1, n]` of data, all episodes together.
 
     Every k uses the same forecasts: those with K steps after them in their episode, without the
-    first `SKIPPED`. What is missing is not scored.
+    first `SKIPPED`. What is missing is not scored, and no channel where it is constant. `counted`
+    is what `scored` says, for data that are traced.
     """
-    later, within = scored_steps(data, expected.shape[2] - 1)
-    counted = data.observed[:, later] & within[..., None, None]
+    later = _later(data, expected.shape[2] - 1)
+    counted = scored(data, expected.shape[2] - 1) if counted is None else counted
     flat = lambda x: jnp.asarray(x).reshape(-1, *x.shape[2:])
     return k_step_r2(flat(expected[:, later[:, 0]]), flat(data.y[:, later]), flat(counted))
 
 
-def scored_steps(data: Data, ahead: int) -> tuple[np.ndarray, Any]:
-    """Steps `[N, K + 1]` from which on forecasts are scored, and up to where, in each row.
+def scored(data: Data, ahead: int) -> np.ndarray:
+    """Which forecasts up to K = `ahead` steps are scored, bool `[E, N, K + 1, n]`, N begin them."""
+    later = _later(data, ahead)
+    within = np.all(later[None] < data.lengths[:, None, None], axis=-1)
+    counted = data.observed[:, later] & within[:, :, None, None]
+    for k, steps in enumerate(later.T):
+        counted[:, :, k] &= _changes(data.y[:, steps], counted[:, :, k])
+    return counted
 
-    The second array, `[E, N]`, says whether all of a row are within an episode.
-    """
+
+def _later(data: Data, ahead: int) -> np.ndarray:
+    """The steps `[N, K + 1]` that forecasts are of: the one they are made at, and those after."""
     begin = np.arange(SKIPPED, data.y.shape[1] - ahead)
-    later = begin[:, None] + np.arange(ahead + 1)[None]
-    return later, (later[None] < data.lengths[:, None, None]).all(-1)
+    return begin[:, None] + np.arange(ahead + 1)[None]
