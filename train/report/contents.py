@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from jaxrl.types import AgentState
-from train.host import metrics_file, pictures, records, series
+from train.host import games, metrics_file, pictures, records, series
 from train.host.config import differences, flag, flat, plain
 from train.host.episodes import Scene
 from train.host.pictures import Row
@@ -153,12 +153,13 @@ def scores(run: Run) -> dict[str, Any] | None:
 
 
 def distributions(
-    training: Training, agent: AgentState, games: int, key: jax.Array
+    name: str, training: Training, agent: AgentState, count: int, key: jax.Array
 ) -> list[dict[str, Any]]:
-    """How often what happened in `games` games of an agent; empty where none are played."""
-    if training.games is None or not games:
+    """How often what happened in `count` games of an agent; empty where none are played."""
+    if training.games is None or not count:
         return []
-    played = jax.device_get(jax.jit(training.games(games))(agent, key))
+    doing = f"playing games of {name}"
+    (played,) = games.play(training.games(count), [agent], [key], [doing]).episodes
     whole = np.ravel(played.complete)
     measures = {"return": played.return_, "length": played.length, **played.outcome}
     measures["time up"] = played.truncated & ~played.terminated

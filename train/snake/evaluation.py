@@ -132,7 +132,7 @@ def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
     keys = scores.evaluation_keys(options.key, run.seeds)
     evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)
     for row in evaluation.content["seeds"]:
-        meals = row["score"]["mean"] * row["games"]
+        meals = (row["score"]["mean"] or 0.0) * row["games"]
         row["steps_per_food"] = row["steps"] / meals if meals else None
     return evaluation
 
@@ -165,7 +165,7 @@ def table(games: list[Game], contents: list[dict[str, Any]], by_size: bool) -> T
         rows |= of_seeds | of_players
     game = games[0]
     of_one = {"rows": game.rows, "cols": game.cols, "rules": game.rules}
-    out = players.table({**of_one, "players": rows})
+    out = players.table({**of_one, "players": rows})  # boards may have limits of their own
     limits = " · ".join(f"{x.max_steps_in_episode:,}" for x in games)
     board = "" if by_size else f" {game.rows}×{game.cols}"
     out.title = f"Snake{board}, {game.rules} rules, cut after {limits} steps"
