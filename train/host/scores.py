@@ -159,7 +159,8 @@ def unfinished(evaluation: dict[str, Any]) -> str | None:
     if not missing:
         return None
     total = missing + sum(row["games"] for row in evaluation["seeds"])
-    return f"{missing:,} of {total:,} games not finished{within(evaluation)}: they have no score"
+    told = f"{missing:,} of {total:,} games not finished{within(evaluation)}: they have no score"
+    return told if evaluation.get("max_steps") is None else f"{told} (--run.evaluation-steps)"
 
 
 def within(evaluation: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ times it ends a command at once (`Ending`), which says what is there and how to 
 (`interruption`).
 """
 
+import atexit
 import os
 import signal
 import socket
@@ -133,6 +134,7 @@ class Ending(_Handlers):
         del number, frame
         if not self._is_noted:
             self._is_noted = True
+            atexit.register(end_without_waiting)
             raise KeyboardInterrupt
 
     def __enter__(self) -> "Ending":
@@ -146,6 +148,13 @@ class Ending(_Handlers):
     def _wait_no_longer(self) -> None:
         print(*_messages[-1:], file=sys.stderr, flush=True)
         leave(INTERRUPTED)
+
+
+def end_without_waiting() -> None:
+    """Ends this process where it would wait for threads that still compile, or crash with them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    leave(INTERRUPTED)
 
 
 def leave(code: int) -> None:

@@ -128,6 +128,8 @@ def refuse_other_shape(trained: Game, game: Game) -> None:
 def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
     """The evaluation of all agents of a run in another game, with the steps per food."""
     asked = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
+    if options.max_steps is not None:
+        asked["evaluation_steps"] = options.max_steps
     config = replace(runs.with_evaluation(run.config, **asked), env=game)
     keys = scores.evaluation_keys(options.key, run.seeds)
     evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)
@@ -165,7 +167,7 @@ def table(games: list[Game], contents: list[dict[str, Any]], by_size: bool) -> T
         rows |= of_seeds | of_players
     game = games[0]
     of_one = {"rows": game.rows, "cols": game.cols, "rules": game.rules}
-    out = players.table({**of_one, "players": rows})  # boards may have limits of their own
+    out = players.table({**of_one, "players": rows})
     limits = " · ".join(f"{x.max_steps_in_episode:,}" for x in games)
     board = "" if by_size else f" {game.rows}×{game.cols}"
     out.title = f"Snake{board}, {game.rules} rules, cut after {limits} steps"

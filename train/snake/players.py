@@ -21,7 +21,7 @@ from envs.snake.players import PLAYERS, Player, able, action_for
 from envs.snake.rules import State
 from jaxrl.checks import Count, Seed
 from jaxrl.types import Agent
-from train.host import games, limits, scores
+from train.host import games, scores
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
@@ -123,7 +123,7 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
         "rows": options.rows,
         "cols": options.cols,
         "rules": options.rules,
-        "max_steps": limits.most_steps(params.max_steps_in_episode),
+        "max_steps": params.max_steps_in_episode,
         "key": options.key,
         "players": found,
     }
@@ -131,7 +131,7 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
 
 def play(env: OpenSnake, params: Params, player: Player, options: Options) -> dict[str, Any]:
     """`scores.summaries` of one player's games, with steps per food and the time they took."""
-    limit = limits.most_steps(params.max_steps_in_episode)
+    limit = params.max_steps_in_episode
     match = games.match_of(env, params, make_agent(env, player), options.games, limit)
     doing = [f"playing games to the end on {env.board.rows}×{env.board.cols}"]
     played = games.play(match, [()], [jax.random.key(options.key)], doing)
