@@ -223,7 +223,7 @@ def say_empty(axes: Axes, text: str = "no score yet") -> None:
 
 def no_score(rows: Sequence[Row]) -> str:
     """Why there is no score in the rows."""
-    has_none = rows and not any(row["episodes"] for row in rows)
+    has_none = rows and all(row.get("episodes") == 0 for row in rows)
     return "no score: no episode has ended" if has_none else "no score yet"
 
 

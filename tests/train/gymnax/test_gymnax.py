@@ -22,6 +22,8 @@ from train.gymnax.networks import Network
 from train.gymnax.program import main, suited
 from train.gymnax.training import make_training
 from train.host import records
+from train.host.games import GamesEvaluation
+from train.host.runs import with_evaluation
 from train.policies import export as policies
 
 FILE = """
@@ -223,3 +225,24 @@ def test_networks_suit_the_spaces():
     assert isinstance(model.init_with_output(key, jnp.zeros(5))[0][0], Normal)
     with pytest.raises(ValueError, match=r"have the shape \[1, 2, 3, 4\], expected at most"):
         networks.torso(network, box((1, 2, 3, 4)))
+
+
+@pytest.mark.parametrize(
+    ("game", "chosen", "most"),
+    [
+        (Game("CircularCartPole-v0"), None, 10_000),
+        (Game("VectorField-v0", frame_stack=2), None, 10_000),
+        (Game("CircularCartPole-v0"), 50_000, 50_000),
+        (Game("CartPole-v1"), None, 500),
+        (Game("CartPole-v1", sticky=0.1), None, 500),
+        (Game(numbers=("max_steps_in_episode=1_000_000_000",)), None, 100_000),
+    ],
+)
+def test_every_game_for_a_score_has_an_end(game, chosen: int | None, most: int):
+    preset = "ppo" if game.id == "CartPole-v1" else "ppo_continuous"
+    config = with_evaluation(PRESETS[preset], evaluation_steps=chosen)
+    evaluation = make_training(replace(config, env=game)).evaluate
+    assert isinstance(evaluation, GamesEvaluation)
+    assert evaluation.match.limit == most
+    assert evaluation.of_size is not None
+    assert evaluation.of_size(3).limit == most

@@ -1,6 +1,8 @@
 """The best policy of a run: scored on games of its own, kept, never changed by a resume."""
 
 import dataclasses
+import os
+import signal
 from pathlib import Path
 
 import jax
@@ -11,7 +13,7 @@ from jaxrl import checkpoint
 from tests.train import tiny
 from train.host import best, memory, metrics_file, policy_files, runs, store
 from train.host.command import main
-from train.host.errors import REFUSED, UsageError
+from train.host.errors import REFUSED, Interrupted, UsageError
 from train.host.run import run
 from train.policies import export
 
@@ -164,3 +166,42 @@ class TestRefusals:
     def test_of_flags_without_effect(self, flags, tmp_path, capsys):
         assert main(tiny.PROGRAM, ["plain", *flags, f"--run.directory={tmp_path}/x"]) == REFUSED
         assert "evaluate-every" in capsys.readouterr().err.replace("_", "-")
+
+
+def test_a_signal_while_games_are_played_loses_no_chunk(finished, tmp_path, monkeypatch):
+    """The rows are written without the score, which is played again when the run goes on."""
+    directory, play = tmp_path / "run", best.CompiledMatch.play
+    course = iter([False, True])  # the second score of five is interrupted
+
+    def pressed(self, player, key, between):
+        if next(course, False):
+            os.kill(os.getpid(), signal.SIGINT)
+            between(1)
+        return play(self, player, key, between)
+
+    monkeypatch.setattr(best.CompiledMatch, "play", pressed)
+    with pytest.raises(Interrupted, match=f"stopped after {8 * tiny.PER_UPDATE} of"):
+        train(directory, num_seeds=2)
+    assert list(scores_of(directory, 0)) == [4]
+    assert metrics_file.read_metrics(directory)[-1]["updates"] == 8
+    assert checkpoint.steps(directory / "checkpoints")[-1] == 8
+    train(directory, num_seeds=2, resume=str(directory))
+    assert [row["updates"] for row in metrics_file.read_metrics(directory)[::2]] == [
+        *range(LENGTH, LENGTH * CHUNKS + 1, LENGTH)
+    ]
+    for seed in (0, 1):
+        assert scores_of(finished, seed) == scores_of(directory, seed)
+    assert kept_in(finished).updates == kept_in(directory).updates
+
+
+def test_games_without_an_end_are_told(tmp_path, monkeypatch, capsys):
+    nobody = lambda episodes: {"games": 0, "right": {"mean": None}}
+    monkeypatch.setattr(best, "summaries", nobody)
+    result = train(tmp_path / "run", patience=2)
+    assert result.updates == 2 * EVERY * LENGTH
+    told = "no game while training was finished"
+    out = capsys.readouterr().out
+    assert f"{told}, in 2 evaluations" in out
+    assert f"{told}: no policy is kept in best/" in out
+    with pytest.raises(UsageError, match="once a game for a score is finished"):
+        runs.load(tmp_path / "run", best=True)
