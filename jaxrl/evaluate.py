@@ -135,21 +135,21 @@ def advance(
     agent: Agent,
     agent_state: PyTree,
     course: Course,
-    seen: Watch,
+    window: Watch,
 ) -> Course:
-    """Goes on to the step `seen.until`, or until all episodes are complete; jittable.
+    """Goes on to the step `window.until`, or until all episodes are complete; jittable.
 
     In how many pieces games are played makes no difference to them. The trajectory holds what is
-    watched from `seen.first` on, as far as its rows go.
+    watched from `window.first` on, as far as its rows go.
     """
     num_steps = len(jax.tree.leaves(course.trajectory.action)[0])
 
     def step_and_record(course: Course) -> Course:
         playing = course.playing
-        after, (ended, now) = _step(env, env_params, agent, agent_state, playing, seen.which)
-        after = leapt(env, env_params, after, seen.leaps)
+        after, (ended, now) = _step(env, env_params, agent, agent_state, playing, window.which)
+        after = leapt(env, env_params, after, window.leaps)
         episodes = record(course.episodes, ended, playing.played)
-        row = playing.step - seen.first
+        row = playing.step - window.first
         row = jnp.where(row < 0, num_steps, row)  # dropped, as all rows behind the last
         put = lambda rows, x: rows.at[row].set(x, mode="drop") if num_steps else rows
         trajectory = jax.tree.map(put, course.trajectory, now)
@@ -157,7 +157,7 @@ def advance(
         return Course(after, episodes, trajectory)
 
     def is_running(course: Course) -> jax.Array:
-        return ~course.is_over() & (course.playing.step < seen.until)
+        return ~course.is_over() & (course.playing.step < window.until)
 
     return jax.lax.while_loop(is_running, step_and_record, course)
 

@@ -90,7 +90,11 @@ class Best:
     def told(self, steps_per_update: int, unit: str) -> str:
         """A line on the best scores so far; empty before the first games."""
         if self.kept is None:
-            return f"{self.unfinished}: no policy is kept in {BEST}/" if self.is_played else ""
+            return (
+                f"{self.line_without_scores}: no policy is kept in {BEST}/"
+                if self.is_played
+                else ""
+            )
         known = [
             f"{score:.4g} after {updates * steps_per_update:,} {unit}"
             for score, updates in zip(self.kept.scores, self.kept.updates, strict=True)
@@ -100,7 +104,7 @@ class Best:
         return f"best {self.score} while training: {', '.join(known[:3])}{more}; kept in {BEST}/"
 
     @property
-    def unfinished(self) -> str:
+    def line_without_scores(self) -> str:
         """What is said where no policy has a score."""
         limit = self.match.match.limit
         within = "" if limit is None else f" within {limit:,} steps"
@@ -109,7 +113,7 @@ class Best:
     def why_to_stop(self, patience: int) -> str:
         """A line on a run that ends as no member has improved."""
         if self.kept is None:
-            return f"{self.unfinished}, in {patience} evaluations"
+            return f"{self.line_without_scores}, in {patience} evaluations"
         return f"no better score in {patience} evaluations"
 
     def is_better(self, score: float | None, than: float | None) -> bool:

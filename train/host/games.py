@@ -101,7 +101,7 @@ def match_of(
     game = env, env_params, player
     return Match(
         lambda state, key: evaluate.start(*game, state, key, games, 1, rows, deterministic),
-        lambda state, course, seen: evaluate.advance(*game, state, course, seen),
+        lambda state, course, window: evaluate.advance(*game, state, course, window),
         limit,
     )
 
@@ -112,7 +112,7 @@ def best_game(scores: Any, episodes: Episodes) -> int:
     return int(np.argmax(np.where(complete, np.ravel(scores), -np.inf)))
 
 
-def steps_to_show(length: int, limit: int | None) -> int:
+def steps_to_show(length: Any, limit: int | None) -> int:
     """The steps of a game that a film shows, from its start: all, unless it was not finished.
 
     `length` is 0 then, and `limit` as in `Played`.

@@ -48,7 +48,7 @@ class Match:
         """The same for what `player_of`, a pure function, makes a player of."""
         return Match(
             lambda source, key: self.start(player_of(source), key),
-            lambda source, course, seen: self.advance(player_of(source), course, seen),
+            lambda source, course, window: self.advance(player_of(source), course, window),
             self.limit,
         )
 
@@ -68,7 +68,7 @@ def in_one_piece(episodes_of: Callable[[Any, jax.Array], Episodes]) -> Match:
         over = Playing((), jnp.full(games[:-1], games[-1]), jnp.zeros((), jnp.int32))  # pyright: ignore
         return Course(over, episodes, Trajectory((), ()))
 
-    return Match(start, lambda player, course, seen: course)
+    return Match(start, lambda player, course, window: course)
 
 
 class Status(NamedTuple):
@@ -120,15 +120,15 @@ class CompiledMatch:
         self,
         player: Any,
         now: tuple[Course, Status],
-        seen: Watch,
+        window: Watch,
         between: Callable[[int], None] = lambda step: None,
     ) -> tuple[Course, Status]:
-        """Plays to `seen.until`, or until all is over; calls `between(step)` after each piece."""
-        size, until = 1, int(seen.until)
+        """Plays to `window.until`, or until all is over; calls `between(step)` after each piece."""
+        size, until = 1, int(window.until)
         while not now[1].is_over and (step := int(now[1].step)) < until:
             began = time.monotonic()
             end = min(step + size, until)
-            now = self.advances(player, now[0], seen._replace(until=end))
+            now = self.advances(player, now[0], window._replace(until=end))
             jax.block_until_ready(now[1])
             between(int(now[1].step))
             size = next_size(size, time.monotonic() - began)

@@ -128,8 +128,8 @@ def number_text(
     return "" if number is None else f"{scale * number:{form}}"
 
 
-def complete_games(episodes: Episodes) -> Episodes:
-    """Those of the episodes `[N, G]` that are complete, NumPy `[K]`."""
+def complete_games(episodes: Episodes) -> Any:
+    """Leaves out the episodes `[N, G]` that are not complete: Episodes of NumPy arrays `[K]`."""
     complete = np.ravel(episodes.complete)
     return jax.tree.map(lambda x: np.ravel(x)[complete], episodes)
 
@@ -159,8 +159,8 @@ def unfinished(evaluation: dict[str, Any]) -> str | None:
     if not missing:
         return None
     total = missing + sum(row["games"] for row in evaluation["seeds"])
-    told = f"{missing:,} of {total:,} games not finished{within(evaluation)}: they have no score"
-    return told if evaluation.get("max_steps") is None else f"{told} (--run.evaluation-steps)"
+    line = f"{missing:,} of {total:,} games not finished{within(evaluation)}: they have no score"
+    return line if evaluation.get("max_steps") is None else f"{line} (--run.evaluation-steps)"
 
 
 def within(evaluation: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ class _Handlers:
         self._waker.close()
 
     def _listen(self) -> None:
-        while number := self._received():
+        while number := self._next_number():
             if number not in SIGNALS:
                 continue
             if not self._first:
@@ -98,7 +98,7 @@ class _Handlers:
             elif time.monotonic() - self._first > SAME_PRESS:
                 leave(QUIT)
 
-    def _received(self) -> int:
+    def _next_number(self) -> int:
         try:
             return self._listener.recv(1)[0]
         except TimeoutError:

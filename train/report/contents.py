@@ -165,8 +165,8 @@ def distributions(
     measures = {"return": whole.return_, "length": whole.length, **whole.outcome}
     measures["time up"] = whole.truncated & ~whole.terminated
     unfinished = distribution("not finished", ~np.ravel(played.complete))
-    shown = [unfinished] if unfinished["share"] else []
-    return shown + [distribution(name, x) for name, x in measures.items()]
+    first = [unfinished] if unfinished["share"] else []
+    return first + [distribution(name, x) for name, x in measures.items()]
 
 
 def distribution(name: str, values: np.ndarray) -> dict[str, Any]:

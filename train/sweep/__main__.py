@@ -79,11 +79,11 @@ def main(arguments: list[str]) -> int:
         if options.resume:
             if name or rest:
                 raise UsageError(f"--resume {options.resume} continues as it began: give no more")
-            found = again(Path(options.resume))
+            planned = again(Path(options.resume))
         else:
-            found = begin(name, preset, options, rest)
-        with interruption(f"stopped: --resume {found.directory} goes on with the sweep"):
-            cluster.run(found, options.cluster)
+            planned = begin(name, preset, options, rest)
+        with interruption(f"stopped: --resume {planned.directory} goes on with the sweep"):
+            cluster.run(planned, options.cluster)
 
     return command(sweep)
 

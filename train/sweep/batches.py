@@ -188,9 +188,9 @@ def match_of(program: Program, config: Any, limit: int | None) -> Match:
         agent, numbers = player
         return of_member(numbers).start(agent, key)
 
-    def advance(player: tuple[AgentState, dict[str, Any]], course: Course, seen: Watch) -> Course:
+    def advance(player: tuple[AgentState, dict[str, Any]], course: Course, window: Watch) -> Course:
         agent, numbers = player
-        return of_member(numbers).advance(agent, course, seen)
+        return of_member(numbers).advance(agent, course, window)
 
     return Match(start, advance, limit)
 

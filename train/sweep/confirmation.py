@@ -46,7 +46,7 @@ def sentence(found: Confirmation, score: str) -> str:
     values = ", ".join(f"{names[name]} {written(x)}" for name, x in found.chosen.values.items())
     if found.fresh.iqm is None:
         count = len(found.fresh.seeds)
-        if found.fresh.unscored:
+        if found.fresh.num_unscored:
             return (
                 f"the best, {values}, has no score on {count} fresh seeds: no game came to its end"
             )

@@ -55,7 +55,7 @@ class Configuration(NamedTuple):
     is_default: bool
 
     @property
-    def unscored(self) -> int:
+    def num_unscored(self) -> int:
         """Seeds that did not fail and have no score, as no game came to its end."""
         return len(self.seeds) - len(self.scores) - self.failed
 
@@ -223,7 +223,7 @@ def _order(configuration: Configuration, sign: float) -> tuple[int, float]:
     """What configurations are ranked by, ascending."""
     if configuration.iqm is None:
         return 2, 0.0
-    missing = configuration.failed + configuration.unscored
+    missing = configuration.failed + configuration.num_unscored
     too_many = missing > TOO_MANY * len(configuration.seeds)
     return int(too_many), -sign * configuration.iqm
 

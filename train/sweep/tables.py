@@ -129,9 +129,9 @@ def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
             "Failed seeds are not in the mean; a configuration with more than "
             f"{TOO_MANY:.0%} of them ranks behind all others.".replace("%", " %")
         )
-    if unscored := sum(x.unscored for x in configurations if not x.stopped):
+    if missing := sum(x.num_unscored for x in configurations if not x.stopped):
         said.append(
-            f"{unscored} members have no score, as no game came to its end: they are not in the "
+            f"{missing} members have no score, as no game came to its end: they are not in the "
             "mean, and rank as failed ones do."
         )
     if any(x.stopped for x in configurations):

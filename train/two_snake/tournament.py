@@ -84,9 +84,9 @@ def match_of(config: AnyConfig, agent: Agent, count: int, rows: int = 0) -> Matc
         params, sides = player
         return evaluate.start(env, params, agent, sides, key, count, 1, rows, greedy)
 
-    def advance(player: tuple[Params, Sides], course: Course, seen: Watch) -> Course:
+    def advance(player: tuple[Params, Sides], course: Course, window: Watch) -> Course:
         params, sides = player
-        return evaluate.advance(env, params, agent, sides, course, seen)
+        return evaluate.advance(env, params, agent, sides, course, window)
 
     return Match(start, advance, most_steps(config))
 

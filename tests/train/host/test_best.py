@@ -4,6 +4,7 @@ import dataclasses
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -119,7 +120,8 @@ def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
 def test_a_small_score_can_be_the_better_one(tmp_path):
     kept = best.Kept({}, [None], [0])
     for lower, wanted in ((True, 0.2), (False, 0.8)):
-        one = best.Best(tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, None, kept)
+        match: Any = None
+        one = best.Best(tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, match, kept)
         assert one.is_better(wanted, 0.5)
         assert not one.is_better(1 - wanted, 0.5)
         assert one.is_better(0.5, None)
@@ -173,13 +175,13 @@ def test_a_signal_while_games_are_played_loses_no_chunk(finished, tmp_path, monk
     directory, play = tmp_path / "run", best.CompiledMatch.play
     course = iter([False, True])  # the second score of five is interrupted
 
-    def pressed(self, player, key, between):
+    def press_ctrl_c(self, player, key, between):
         if next(course, False):
             os.kill(os.getpid(), signal.SIGINT)
             between(1)
         return play(self, player, key, between)
 
-    monkeypatch.setattr(best.CompiledMatch, "play", pressed)
+    monkeypatch.setattr(best.CompiledMatch, "play", press_ctrl_c)
     with pytest.raises(Interrupted, match=f"stopped after {8 * tiny.PER_UPDATE} of"):
         train(directory, num_seeds=2)
     assert list(scores_of(directory, 0)) == [4]
@@ -199,9 +201,9 @@ def test_games_without_an_end_are_told(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(best, "summaries", nobody)
     result = train(tmp_path / "run", patience=2)
     assert result.updates == 2 * EVERY * LENGTH
-    told = "no game while training was finished"
+    line = "no game while training was finished"
     out = capsys.readouterr().out
-    assert f"{told}, in 2 evaluations" in out
-    assert f"{told}: no policy is kept in best/" in out
+    assert f"{line}, in 2 evaluations" in out
+    assert f"{line}: no policy is kept in best/" in out
     with pytest.raises(UsageError, match="once a game for a score is finished"):
         runs.load(tmp_path / "run", best=True)

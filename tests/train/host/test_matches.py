@@ -24,14 +24,14 @@ MATCH = games.match_of(ENV, PARAMS, PLAYER, GAMES, LIMIT, ROWS)
 
 
 @pytest.fixture(scope="module")
-def whole():
+def whole_games():
     """The games as one program plays them."""
     play = lambda state, key: evaluate(ENV, PARAMS, PLAYER, state, key, GAMES, 1, LIMIT)
     return jax.device_get(jax.jit(play)(STATE, jax.random.key(5)))
 
 
 @pytest.fixture(scope="module")
-def compiled() -> matches.CompiledMatch:
+def table() -> matches.CompiledMatch:
     return matches.compile_match(MATCH, STATE, jax.random.key(0))
 
 
@@ -40,11 +40,11 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize("size", [1, 7, 1_000])
-def test_the_length_of_a_piece_makes_no_difference(size: int, whole, compiled, monkeypatch):
+def test_the_length_of_a_piece_makes_no_difference(size: int, whole_games, table, monkeypatch):
     monkeypatch.setattr(matches, "next_size", lambda *_: size)
     steps: list[int] = []
-    assert_equal(compiled.play(STATE, jax.random.key(5), steps.append), whole)
-    longest = int(whole.length.max())
+    assert_equal(table.play(STATE, jax.random.key(5), steps.append), whole_games)
+    longest = int(whole_games.length.max())
     assert steps == sorted({1, *range(1 + size, longest, size), longest})
 
 
@@ -55,19 +55,19 @@ def test_games_that_do_not_end_are_cut_at_the_limit():
     assert not played.length.any()
 
 
-def test_what_is_called_between_pieces_may_end_a_match(compiled):
+def test_what_is_called_between_pieces_may_end_a_match(table):
     def stop(step: int) -> None:
         raise InterruptedError(step)
 
     with pytest.raises(InterruptedError, match="1"):
-        compiled.play(STATE, jax.random.key(5), stop)
+        table.play(STATE, jax.random.key(5), stop)
 
 
-def test_a_watched_game_is_longer_than_what_is_kept_at_a_time(whole, compiled):
+def test_a_watched_game_is_longer_than_what_is_kept_at_a_time(whole_games, table):
     for which in (0, GAMES - 1):
-        length = int(whole.length[which, 0])
+        length = int(whole_games.length[which, 0])
         assert length > ROWS
-        game = compiled.watch(STATE, jax.random.key(5), which, length)
+        game = table.watch(STATE, jax.random.key(5), which, length)
         assert len(game.action) == length
         np.testing.assert_array_equal(game.state.time, np.arange(length))
         _, last, _, over, _ = ENV.step_env(
@@ -77,19 +77,19 @@ def test_a_watched_game_is_longer_than_what_is_kept_at_a_time(whole, compiled):
         assert int(last.time) == length
 
 
-def test_players_side_by_side_play_what_each_plays_alone(compiled):
+def test_players_side_by_side_play_what_each_plays_alone(table):
     states, keys = jnp.array([1, 0], jnp.int32), jax.random.split(jax.random.key(3), 2)
     both = matches.compile_match(MATCH.side_by_side(), states, keys).play(states, keys)
     for s in range(2):
-        assert_equal(jax.tree.map(lambda x, s=s: x[s], both), compiled.play(states[s], keys[s]))
+        assert_equal(jax.tree.map(lambda x, s=s: x[s], both), table.play(states[s], keys[s]))
 
 
-def test_games_of_which_no_more_is_known_are_played_at_once(whole):
+def test_games_of_which_no_more_is_known_are_played_at_once(whole_games):
     assert matches.in_one_piece(MATCH) is MATCH
     match = matches.in_one_piece(lambda state, key: MATCH(state, key))
     steps: list[int] = []
-    compiled = matches.compile_match(match, STATE, jax.random.key(0))
-    assert_equal(compiled.play(STATE, jax.random.key(5), steps.append), whole)
+    table = matches.compile_match(match, STATE, jax.random.key(0))
+    assert_equal(table.play(STATE, jax.random.key(5), steps.append), whole_games)
     assert steps == []
 
 

@@ -96,8 +96,12 @@ def test_members_whose_games_did_not_end_are_told_apart_from_failed_ones():
         )
     ]
     first, second = summarise(members)
-    assert (first.index, first.failed, first.unscored) == (1, 0, 0)
-    assert (second.index, second.failed, second.unscored) == (0, 0, 2)  # behind, whatever its rest
+    assert (first.index, first.failed, first.num_unscored) == (1, 0, 0)
+    assert (second.index, second.failed, second.num_unscored) == (
+        0,
+        0,
+        2,
+    )  # behind, whatever its rest
     assert "2 members have no score, as no game came to its end" in " ".join(
         shown([first, second]).split()
     )
