@@ -5,6 +5,7 @@ be biased towards them. Every environment therefore plays the same number of epi
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -29,12 +30,40 @@ class Episodes(NamedTuple):
 
 
 class Playing(NamedTuple):
-    """The evaluation while it runs."""
+    """N environments while they are evaluated."""
 
     world: World  # [N, ...]
     played: jax.Array  # [N] int32, episodes finished
     step: jax.Array  # int32
     anchor: Anchor | None = None  # positions that may come back
+
+
+class Trajectory(NamedTuple):
+    """States and actions of one environment, S steps side by side with the other environments."""
+
+    state: PyTree  # [S, ...] before each action
+    action: PyTree  # [S, ...]
+
+
+class Course(NamedTuple):
+    """An evaluation so far; `advance` goes on with it."""
+
+    playing: Playing
+    episodes: Episodes  # [N, G]
+    trajectory: Trajectory  # [S, ...]
+
+    def is_over(self) -> jax.Array:
+        """Whether every environment has played all of its episodes."""
+        return jnp.all(self.playing.played >= self.episodes.length.shape[-1])
+
+
+class Watch(NamedTuple):
+    """What to see of the games; may be traced, so that one compilation serves all."""
+
+    which: int | jax.Array  # the environment that is watched
+    first: int | jax.Array  # the step, counted from the start, from which on it is
+    until: int | jax.Array  # the step at which all games stop
+    leaps: bool | jax.Array = False  # whether to leave out rounds of games that repeat themselves
 
 
 def evaluate(
@@ -58,22 +87,6 @@ def evaluate(
     return watch(env, env_params, agent, agent_state, key, *sizes, whole, deterministic)[0]
 
 
-class Watch(NamedTuple):
-    """What to see of the games; may be traced, so that one compilation serves all."""
-
-    which: int | jax.Array  # the environment that is watched
-    first: int | jax.Array  # the step, counted from the start, from which on it is
-    until: int | jax.Array  # the step at which all games stop
-    leaps: bool | jax.Array = False  # whether to leave out rounds of games that repeat themselves
-
-
-class Trajectory(NamedTuple):
-    """States and actions of one environment, S steps side by side with the other environments."""
-
-    state: PyTree  # [S, ...] before each action
-    action: PyTree  # [S, ...]
-
-
 def watch(
     env: Environment,
     env_params: PyTree,
@@ -91,35 +104,76 @@ def watch(
     The games depend on `num_envs` and `key` alone: whoever plays them again with another `seen`
     watches another of the same games. What is watched is whole only without `seen.leaps`.
     """
+    game = env, env_params, agent, agent_state
+    course = start(*game, key, num_envs, games_per_env, num_steps, deterministic)
+    course = advance(*game, course, seen)
+    return course.episodes, course.trajectory
+
+
+def start(
+    env: Environment,
+    env_params: PyTree,
+    agent: Agent,
+    agent_state: PyTree,
+    key: jax.Array,
+    num_envs: int,
+    games_per_env: int,
+    num_steps: int = 0,
+    deterministic: bool = False,
+) -> Course:
+    """The course of `watch` before the first step; jittable."""
     playing = begin(env, env_params, agent, key, num_envs, deterministic)
-
-    def step(playing: Playing) -> tuple[Playing, tuple[Episodes, Trajectory]]:
-        after, (ended, action) = play(env, env_params, agent, agent_state, playing)
-        after = leapt(env, env_params, after, seen.leaps)
-        of_one = lambda tree: jax.tree.map(lambda x: x[seen.which], tree)
-        return after, (ended, Trajectory(of_one(playing.world.env), of_one(action)))
-
-    def step_and_record(carry: tuple) -> tuple:
-        playing, episodes, trajectory = carry
-        after, (ended, now) = step(playing)
-        episodes = record(episodes, ended, playing.played)
-        row = playing.step - seen.first
-        row = jnp.where(row < 0, num_steps, row)  # dropped, as all rows behind the last
-        put = lambda rows, x: rows.at[row].set(x, mode="drop") if num_steps else rows
-        trajectory = jax.tree.map(put, trajectory, now)
-        return after._replace(played=playing.played + ended.complete), episodes, trajectory
-
-    def is_running(carry: tuple) -> jax.Array:
-        playing, *_ = carry
-        return jnp.any(playing.played < games_per_env) & (playing.step < seen.until)
-
-    ended, now = jax.eval_shape(step, playing)[1]
+    ended, now = jax.eval_shape(partial(_step, env, env_params, agent, agent_state), playing, 0)[1]
     blank = lambda shape, tree: jax.tree.map(lambda x: jnp.zeros(shape(x), x.dtype), tree)
     episodes = blank(lambda x: (num_envs, games_per_env), ended)
-    trajectory = blank(lambda x: (num_steps, *x.shape), now)
-    start = (playing, episodes, trajectory)
-    _, episodes, trajectory = jax.lax.while_loop(is_running, step_and_record, start)
-    return episodes, trajectory
+    return Course(playing, episodes, blank(lambda x: (num_steps, *x.shape), now))
+
+
+def advance(
+    env: Environment,
+    env_params: PyTree,
+    agent: Agent,
+    agent_state: PyTree,
+    course: Course,
+    window: Watch,
+) -> Course:
+    """Goes on to the step `window.until`, or until all episodes are complete; jittable.
+
+    In how many pieces games are played makes no difference to them. The trajectory holds what is
+    watched from `window.first` on, as far as its rows go.
+    """
+    num_steps = len(jax.tree.leaves(course.trajectory.action)[0])
+
+    def step_and_record(course: Course) -> Course:
+        playing = course.playing
+        after, (ended, now) = _step(env, env_params, agent, agent_state, playing, window.which)
+        after = leapt(env, env_params, after, window.leaps)
+        episodes = record(course.episodes, ended, playing.played)
+        row = playing.step - window.first
+        row = jnp.where(row < 0, num_steps, row)  # dropped, as all rows behind the last
+        put = lambda rows, x: rows.at[row].set(x, mode="drop") if num_steps else rows
+        trajectory = jax.tree.map(put, course.trajectory, now)
+        after = after._replace(played=playing.played + ended.complete)
+        return Course(after, episodes, trajectory)
+
+    def is_running(course: Course) -> jax.Array:
+        return ~course.is_over() & (course.playing.step < window.until)
+
+    return jax.lax.while_loop(is_running, step_and_record, course)
+
+
+def _step(
+    env: Environment,
+    env_params: PyTree,
+    agent: Agent,
+    agent_state: PyTree,
+    playing: Playing,
+    which: int | jax.Array,
+) -> tuple[Playing, tuple[Episodes, Trajectory]]:
+    """`play`, of the environment `which` also its state before the step and its action."""
+    after, (ended, action) = play(env, env_params, agent, agent_state, playing)
+    of_one = lambda tree: jax.tree.map(lambda x: x[which], tree)
+    return after, (ended, Trajectory(of_one(playing.world.env), of_one(action)))
 
 
 def states(game: Trajectory, step: Callable[[PyTree, PyTree], PyTree]) -> PyTree:

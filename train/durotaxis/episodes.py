@@ -21,6 +21,7 @@ from jaxrl import acting, evaluate
 from jaxrl.acting import World
 from jaxrl.types import Agent, AgentState
 from train.durotaxis.record import NUMBERS, Episode, Moment, finished, joined
+from train.host import limits
 
 CHUNK = 32
 """Steps between two checks which episodes have ended."""
@@ -46,8 +47,8 @@ def play(
 ) -> list[Episode]:
     """Plays the `count` episodes that `evaluate.evaluate` plays with the same key.
 
-    Returns all of them, or those whose numbers are in `keep`. Consumes the key. Raises ValueError
-    for a count below 1.
+    Returns all of them, or those whose numbers are in `keep`. One that is not over after
+    `limits.most_steps` is cut. Consumes the key. Raises ValueError for a count below 1.
     """
     if count < 1:
         raise ValueError(f"the number of episodes is {count}; expected at least 1")
@@ -55,15 +56,16 @@ def play(
     which = np.arange(count) if keep is None else np.asarray(keep)
     world = _begin(watched, params, agent, key, count).world
     pieces: list[list[Moment]] = [[] for _ in which]
-    running = set(range(len(which)))
-    while running:
+    running, done, most = set(range(len(which))), 0, limits.most_steps(params.max_steps_in_episode)
+    while running and done < most:
         world, moments = _advance(watched, agent, params, agent_state, world, which)
         moments = jax.device_get(moments)
         for k in sorted(running):
-            done = moments.ended.complete[:, k]
-            steps = int(np.argmax(done)) + 1 if done.any() else CHUNK
+            over = moments.ended.complete[:, k]
+            steps = min(int(np.argmax(over)) + 1 if over.any() else CHUNK, most - done)
             pieces[k].append(jax.tree.map(lambda x, k=k, s=steps: x[:s, k].copy(), moments))
-            running -= {k} if done.any() else set()
+            running -= {k} if over.any() else set()
+        done += CHUNK
     return finished([joined(piece) for piece in pieces], params)
 
 

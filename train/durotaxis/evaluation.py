@@ -247,10 +247,12 @@ def table(content: dict[str, Any], folder: Path) -> Table:
 
 def _cells(seed: dict[str, Any]) -> dict[str, str]:
     """The lines of one seed."""
-    arrived = seed["arrived"]
+    mean, low, high = (
+        scores.number_text(seed["arrived"], ".1%", name=name) for name in ("mean", "low", "high")
+    )
     cells = {
         "episodes": f"{seed['episodes']:,}",
-        "arrived": f"{arrived['mean']:.1%} ({arrived['low']:.1%} to {arrived['high']:.1%})",
+        "arrived": f"{mean} ({low} to {high})" if mean else "none",
         "steps to the goal": _line(seed["steps_to_goal"]),
         "length": _line(seed["length"]),
         "nodes at the end": _line(seed["final_nodes"]),

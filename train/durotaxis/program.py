@@ -1,6 +1,7 @@
 """Durotaxis as a program: `python -m train.durotaxis`."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -9,7 +10,7 @@ from train.durotaxis.config import PRESETS, SUMMARIES, Config, idle
 from train.durotaxis.shown import look_of
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host import pictures as curves
-from train.host import runs
+from train.host import runs, scores
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
@@ -30,14 +31,16 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
     """The climb of one of `games` colonies, and a line with the share of them that arrived."""
     config = runs.with_evaluation(run.config, evaluation_greedy=True)
-    paths, arrived = draw_climb(run._replace(config=config), games, key, directory)
-    return [*paths, f"{games:,} colonies: {arrived:.1%} arrived"]
+    paths, played = draw_climb(run._replace(config=config), games, key, directory)
+    arrived = scores.number_text(played["seeds"][0]["arrived"], ".1%")
+    line = f"{games:,} colonies: {arrived} arrived" if arrived else scores.unfinished(played)
+    return [*paths, line or ""]
 
 
 def draw_climb(
     run: Run, games: int, key: jax.Array, directory: Path, evaluation: Evaluation | None = None
-) -> tuple[list[Path], float]:
-    """Pictures of a typical colony of `games` (`episodes.chosen`), and the share that arrived."""
+) -> tuple[list[Path], dict[str, Any]]:
+    """Pictures of a typical colony of `games` (`episodes.chosen`), and the scores of all."""
     config = runs.with_evaluation(run.config, evaluation_games=games)
     if evaluation is None:
         alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
@@ -47,7 +50,7 @@ def draw_climb(
     shown = episodes.chosen(ended)
     (episode,) = episodes.play(env, params, agent, run.agents[0], key, games, [shown])
     look = look_of(config.env)
-    return pictures.climb(episode, params, directory, look), float(ended.outcome["arrived"].mean())
+    return pictures.climb(episode, params, directory, look), evaluation.content
 
 
 PROGRAM = Program(

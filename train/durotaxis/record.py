@@ -15,7 +15,7 @@ from jaxrl.evaluate import Episodes
 
 NUMBERS = ("delete_ratio", "gamma", "alpha", "noise", "theta")
 """The numbers recorded of every action."""
-TIME_UP = "time up"
+TIME_UP, GOES_ON = "time up", "not finished"
 
 
 class Moment(NamedTuple):
@@ -57,6 +57,8 @@ class Episode:
     def ending(self) -> str:
         """How it ended."""
         outcome = self.ended.outcome
+        if not self.ended.complete:
+            return GOES_ON
         return next((name for name in Ending._fields if outcome[name]), TIME_UP)
 
 

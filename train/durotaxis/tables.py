@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxrl import evaluate, statistics
+from jaxrl import evaluate
 from train.durotaxis import chances
 from train.durotaxis.record import NUMBERS, Episode
+from train.host import scores
 from train.host.records import replacing, write_arrays
 
 Columns = dict[str, np.ndarray]
@@ -126,23 +127,22 @@ def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
 
 
 def summary(episodes: evaluate.Episodes) -> dict[str, Any]:
-    """Summary of K episodes `[K, 1]` in plain numbers.
+    """Summary of K episodes `[K, 1]` in plain numbers; those that were not finished are left out.
 
     Success means reaching the goal, with its Wilson interval. Steps to the goal are those of the
     episodes that arrived.
     """
-    outcome = {name: np.ravel(values) for name, values in episodes.outcome.items()}
-    arrived, count = outcome["arrived"], len(episodes.length)
-    low, high = statistics.wilson(int(arrived.sum()), count)
+    whole = scores.complete_games(episodes)
+    outcome, arrived, count = whole.outcome, whole.outcome["arrived"], len(whole.length)
     rewards = {name: x for name, x in outcome.items() if name.startswith("reward_")}
     return {
         "episodes": count,
-        "arrived": {"mean": float(arrived.mean()), "low": low, "high": high},
-        "steps_to_goal": spread(np.ravel(episodes.length)[arrived]),
-        "length": spread(episodes.length),
+        "arrived": scores.summary(arrived),
+        "steps_to_goal": spread(whole.length[arrived]),
+        "length": spread(whole.length),
         "final_nodes": spread(outcome["num_nodes"]),
         "progress": spread(outcome["progress"]),
-        "return": spread(episodes.return_),
+        "return": spread(whole.return_),
         "rewards": {name.removeprefix("reward_"): spread(x) for name, x in rewards.items()},
     }
 

@@ -15,7 +15,7 @@ from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic
 from jaxrl.types import Agent
 from train.durotaxis import chances
 from train.durotaxis.config import Config, check, held_spawn, holds_spawn, make_env
-from train.host import games, settings
+from train.host import games, limits, settings
 
 SCORE = "arrived"
 """Whether a colony reached the goal."""
@@ -28,10 +28,11 @@ def make_training(config: Config) -> settings.Training:
     if env.action != "nodes":  # which has a choice for every slot
         agent = cropping.make(agent)
     loop = make_loop(env, params, agent, config.loop, make_curriculum(config, params))
+    most = limits.most_steps(config.env.max_steps_in_episode, config.run.evaluation_steps)
     return settings.Training(
         init=loop.init,
         update=loop.update,
-        evaluate=games.of_player(env, params, player, config.run.evaluation_games),
+        evaluate=games.of_player(env, params, player, config.run.evaluation_games, most),
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         labels=dict.fromkeys(

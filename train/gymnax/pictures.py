@@ -1,16 +1,16 @@
 """The learning curve of a run of `train.gymnax`, and a film of its best game."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
-import numpy as np
 
 from jaxrl import evaluate
 from jaxrl.types import AgentState
 from train.gymnax import drawing, environments
 from train.gymnax.environments import Made
 from train.gymnax.training import make_training
-from train.host import pictures, runs
+from train.host import games, pictures, runs, scores
 from train.host.games import Played
 from train.host.program import Run
 from train.host.progress import busy
@@ -20,30 +20,39 @@ LONGEST = 1_000
 """Steps of a game that a film shows, from its start."""
 
 
-def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """The curve of a run and, where the environment can be drawn, its best of `games` games."""
+def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
+    """The curve of a run and, where the environment can be drawn, its best of `count` games."""
     paths = [pictures.draw_curve(run.directory, "return", run.config.env.id)]
     made = environments.make(run.config.env)
-    if not games or not drawing.can_draw(made.env):
+    if not count or not drawing.can_draw(made.env):
         return paths
-    config = runs.with_evaluation(run.config, evaluation_games=games)
+    config = runs.with_evaluation(run.config, evaluation_games=count)
     if evaluation is None:
         alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
         evaluation = make_training(config).evaluate(*alone)
     return [*paths, film_best(run.directory, made, run.agents[0], key, evaluation.detail)]
 
 
-def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path | str, ...]:
-    """Films the best of `games` games; the path, and a line with the scores of all games."""
-    config = runs.with_evaluation(run.config, evaluation_games=games, evaluation_greedy=True)
+def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path | str, ...]:
+    """Films the best of `count` games; the path, and a line with the scores of all games."""
+    config = runs.with_evaluation(run.config, evaluation_games=count, evaluation_greedy=True)
     alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
     played = make_training(config).evaluate(*alone)
-    found = played.content["seeds"][0]["return"]
-    line = f"{games:,} games: return {found['mean']:.4g} on average, {found['max']:.4g} at best"
+    line = score_line(count, played.content)
     made = environments.make(config.env)
     if not drawing.can_draw(made.env):
         return (f"{line}; {config.env.id} cannot be drawn",)
     return film_best(directory, made, run.agents[0], key, played.detail), line
+
+
+def score_line(count: int, evaluation: dict[str, Any]) -> str:
+    """What is said of the games of a film: their scores, and how many were not finished."""
+    returns = evaluation["seeds"][0]["return"]
+    lines = [scores.unfinished(evaluation)]
+    if returns["mean"] is not None:
+        mean, most = returns["mean"], returns["max"]
+        lines.insert(0, f"{count:,} games: return {mean:.4g} on average, {most:.4g} at best")
+    return "; ".join(filter(None, lines))
 
 
 def film_best(
@@ -52,9 +61,9 @@ def film_best(
     """Writes `best_game.gif`: the game with the highest return of those played with `key`."""
     path, episodes = directory / "best_game.gif", played.episodes[0]
     with busy("filming the best game"):
-        best = int(np.argmax(np.where(episodes.complete, episodes.return_, -np.inf)[:, 0]))
+        best = games.best_game(episodes.return_, episodes)
         length = int(episodes.length[best, 0])
-        shown = min(length or LONGEST, LONGEST)
+        shown = min(games.steps_to_show(length, played.limit), LONGEST)
         assert played.replay is not None  # games of `games.of_player` can be watched
         game = played.replay(agent_state, key, best, shown)
         states, ending = game.state, ""

@@ -5,6 +5,7 @@ each member had when it scored best. A score of some games is also luck, and the
 scores more so: `python -m train.evaluate RUN --best` plays fresh games.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +15,9 @@ import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
-from train.host import memory, policy_files
+from train.host import policy_files
 from train.host.errors import UsageError
+from train.host.matches import CompiledMatch, compile_match, in_one_piece
 from train.host.members import Members
 from train.host.scores import summaries
 from train.host.settings import PlayConfig, Training
@@ -41,12 +43,19 @@ class Best:
     members: Members
     score: str
     lower: bool  # is better
-    play: Any  # compiled: (agents, keys) -> episodes
+    match: CompiledMatch  # of the agents and keys of all members
     kept: Kept | None
+    is_played: bool = False  # by this process
 
-    def evaluate(self, agents: AgentState, updates: int) -> list[dict[str, Any]]:
-        """What the rows of the record say of the games of each member after so many updates."""
-        episodes = jax.device_get(self.play(agents, keys(self.members, updates)))
+    def evaluate(
+        self, agents: AgentState, updates: int, between: Callable[[int], None]
+    ) -> list[dict[str, Any]]:
+        """What the rows of the record say of the games of each member after so many updates.
+
+        For `between` see `CompiledMatch.play`.
+        """
+        episodes = self.match.play(agents, keys(self.members, updates), between)
+        self.is_played = True
         several = len(self.members.seeds) > 1
         found = []
         for s in range(len(self.members.seeds)):
@@ -79,8 +88,13 @@ class Best:
         self.kept = kept
 
     def told(self, steps_per_update: int, unit: str) -> str:
-        """A line on the best scores so far."""
-        assert self.kept is not None
+        """A line on the best scores so far; empty before the first games."""
+        if self.kept is None:
+            return (
+                f"{self.line_without_scores}: no policy is kept in {BEST}/"
+                if self.is_played
+                else ""
+            )
         known = [
             f"{score:.4g} after {updates * steps_per_update:,} {unit}"
             for score, updates in zip(self.kept.scores, self.kept.updates, strict=True)
@@ -88,6 +102,19 @@ class Best:
         ]
         more = f" and {len(known) - 3} more seeds" if len(known) > 3 else ""
         return f"best {self.score} while training: {', '.join(known[:3])}{more}; kept in {BEST}/"
+
+    @property
+    def line_without_scores(self) -> str:
+        """What is said where no policy has a score."""
+        limit = self.match.match.limit
+        within = "" if limit is None else f" within {limit:,} steps"
+        return f"no game while training was finished{within}"
+
+    def why_to_stop(self, patience: int) -> str:
+        """A line on a run that ends as no member has improved."""
+        if self.kept is None:
+            return f"{self.line_without_scores}, in {patience} evaluations"
+        return f"no better score in {patience} evaluations"
 
     def is_better(self, score: float | None, than: float | None) -> bool:
         if score is None or than is None:
@@ -116,8 +143,10 @@ def read(directory: Path, agents: AgentState, members: Members) -> Kept:
     try:
         arrays, meta, _ = checkpoint.restore(directory / BEST, like)
     except checkpoint.CheckpointError as error:
-        advice = "train with --run.evaluate-every to keep the best policy"
-        raise UsageError(f"{error}: {advice}") from error
+        raise UsageError(
+            f"{error}: there is one once a game for a score is finished while training with "
+            "--run.evaluate-every"
+        ) from error
     return Kept({k: np.array(x) for k, x in arrays.items()}, meta["scores"], meta["updates"])
 
 
@@ -136,11 +165,10 @@ def make(
         return None
     if training.games is None:
         raise UsageError("this program plays no games while it trains: leave out evaluate-every")
-    play = training.games(settings.evaluate_games)
-    play = play if len(members.seeds) == 1 else jax.vmap(play)
+    match = in_one_piece(training.games(settings.evaluate_games))
+    match = match if len(members.seeds) == 1 else match.side_by_side()
     agents = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), agents)  # on one device
-    compiled = jax.jit(play).lower(agents, keys(members, 0)).compile()
-    memory.refuse_games(compiled)
+    compiled = compile_match(match, agents, keys(members, 0))
     known = checkpoint.steps(directory / BEST)
     kept = read(directory, agents, members) if known else None
     return Best(directory, members, training.score, training.lower_is_better, compiled, kept)

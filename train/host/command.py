@@ -31,8 +31,10 @@ from train.host.origin import explain, origin
 from train.host.program import Program
 from train.host.run import train_program
 from train.host.saved import elsewhere, resumed, saved_by, without_config
+from train.host.signals import Ending, interruption
 
 C = TypeVar("C")
+STOPPED = "stopped: what it had written is whole; start it again for the rest"
 FROM_FILE = """--config FILE: begin with the values in FILE, the config.yaml of a run, or its
 directory; other flags change them."""
 
@@ -62,15 +64,14 @@ def command(function: Callable[[], object]) -> int:
     So it does with whatever arises in a user's own file, an environment's or a program's.
     """
     try:
-        try:
-            function()
-        finally:
-            sys.stdout.flush()  # here, where a closed pipe can still be handled
+        with interruption(STOPPED), Ending():
+            try:
+                function()
+            finally:
+                sys.stdout.flush()  # here, where a closed pipe can still be handled
     except RunError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:  # before there was anything to save
-        return QUIT
     except BrokenPipeError:  # the reader has closed the pipe, as in `--help | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains later
         return QUIT

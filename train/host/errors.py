@@ -10,7 +10,8 @@ and after any other exception."""
 REFUSED = 2
 """Exit code after bad input."""
 INTERRUPTED = 75
-"""Exit code after the first SIGTERM or Ctrl-C: saved, can be resumed (EX_TEMPFAIL, sysexits.h)."""
+"""Exit code after the first SIGTERM or Ctrl-C: what was done is saved, the rest can be had later
+(EX_TEMPFAIL, sysexits.h)."""
 QUIT = 130
 """Exit code after the second signal: quit at once, only the newest checkpoint remains."""
 
@@ -32,7 +33,7 @@ class NonFiniteError(RunError):
 
 
 class Interrupted(RunError):
-    """A signal asked the run to stop; everything is saved."""
+    """A signal asked a command to stop; what was done is saved."""
 
     exit_code = INTERRUPTED
 

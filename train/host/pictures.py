@@ -199,7 +199,7 @@ def _panel(
         style = {"color": VERMILLION, "markersize": 3, "label": played}
         axes.plot(*mean_curve(scored)[:2], "o-", **style)
     if not lines and not scored:
-        say_empty(axes)
+        say_empty(axes, no_score(rows))
     _mark(axes, 1.02 * end / scale, final)
     if axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)
@@ -217,8 +217,14 @@ def dress(axes: Axes, label: str, units: Sequence[tuple[float, str]], end: float
     return scale
 
 
-def say_empty(axes: Axes) -> None:
-    axes.text(0.5, 0.5, "no score yet", color=GREY, ha="center", transform=axes.transAxes)
+def say_empty(axes: Axes, text: str = "no score yet") -> None:
+    axes.text(0.5, 0.5, text, color=GREY, ha="center", transform=axes.transAxes)
+
+
+def no_score(rows: Sequence[Row]) -> str:
+    """Why there is no score in the rows."""
+    has_none = rows and all(row.get("episodes") == 0 for row in rows)
+    return "no score: no episode has ended" if has_none else "no score yet"
 
 
 def draw_lines(axes: Axes, lines: Sequence[Curve]) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -91,28 +91,29 @@ class Display:
 
 
 @contextmanager
-def busy(doing: str, console: Console | None = None) -> Iterator[None]:
+def busy(doing: str, console: Console | None = None) -> Iterator[Callable[[str], None]]:
     """Shows on stderr what a long call is doing, and for how long already.
 
-    A clock on a terminal; elsewhere a plain line at times.
+    A clock on a terminal; elsewhere a plain line at times. What is yielded tells what it is doing
+    from then on.
     """
     console = console or Console(stderr=True, highlight=False, soft_wrap=True)
     if console.is_terminal:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            bar.add_task(doing, total=None)
-            yield
+            task = bar.add_task(doing, total=None)
+            yield lambda text: bar.update(task, description=text)
         return
-    over, began = threading.Event(), time.monotonic()
+    over, began, newest = threading.Event(), time.monotonic(), [doing]
 
     def speak() -> None:
         while not over.wait(SILENCE):
-            console.print(f"{doing}, {clock(time.monotonic() - began)}", markup=False)
+            console.print(f"{newest[0]}, {clock(time.monotonic() - began)}", markup=False)
 
     speaker = threading.Thread(target=speak, daemon=True)
     speaker.start()
     try:
-        yield
+        yield lambda text: newest.__setitem__(0, text)
     finally:
         over.set()
         speaker.join()

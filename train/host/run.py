@@ -23,7 +23,7 @@ from jaxrl.types import RunState
 from train.host import compiled, devices, distributed, log, metrics_file, records
 from train.host.best import make as make_best
 from train.host.config import plain
-from train.host.errors import FAILED, RunError, UsageError, in_one_line
+from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
 from train.host.preparation import (
     compile_within_memory,
     policy_for,
@@ -36,7 +36,7 @@ from train.host.progress import Display, clock
 from train.host.scores import agents_of
 from train.host.session import Session
 from train.host.settings import Config, Evaluation, Training
-from train.host.signals import StopRequest
+from train.host.signals import StopRequest, interruption
 from train.host.snapshots import make as make_keeper
 
 ON_CPU = {"JAX_PLATFORMS": "cpu"}
@@ -77,15 +77,17 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         if distributed.is_first():
             records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
-        with StopRequest(display.say) as stop, live_page(settings, directory):
-            programs = compile_within_memory(traced, config)
-            best = make_best(training, settings, settings.members, directory, traced.like.agent)
-            keeper = make_keeper(training, settings, directory, traced.like)
+        with live_page(settings, directory):
+            with interruption(f"stopped while compiling: --resume {directory} begins the run"):
+                programs = compile_within_memory(traced, config)
+                best = make_best(training, settings, settings.members, directory, traced.like.agent)
+                keeper = make_keeper(training, settings, directory, traced.like)
             used = len(traced.like.key.sharding.device_set)
             share = f", for {used} devices" if used > 1 else ""
             display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}{share}")
             meta = {"name": name, "config": plain(config), **records.provenance()}
             what = training, settings, settings.members, directory, programs, policy
+            stop = StopRequest(display.say)
             return completed(Session(*what, record, display, stop, meta, best, keeper, logged))
 
 
@@ -93,9 +95,13 @@ def completed(session: Session) -> Result:
     """Trains and evaluates; an error that nobody foresaw also says how the run goes on."""
     directory = session.directory
     try:
-        state, counters = session.train()
-        state = state._replace(agent=devices.on_one(state.agent))
-        return Result(directory, state, session.evaluate(state), counters.updates)
+        with session.stop:
+            state, counters = session.train()
+        if session.stop.requested:  # during the last chunk
+            raise Interrupted(after_training(directory))
+        with interruption(after_training(directory)):
+            state = state._replace(agent=devices.on_one(state.agent))
+            return Result(directory, state, session.evaluate(state), counters.updates)
     except checkpoint.CheckpointError as error:
         raise UsageError(str(error)) from error
     except Exception as error:
@@ -107,6 +113,14 @@ def completed(session: Session) -> Result:
         if not isinstance(error, RunError):
             error.add_note(f"--resume {directory} continues from the newest checkpoint")
         raise
+
+
+def after_training(directory: Path) -> str:
+    """What is said of a run that was stopped when it had been trained."""
+    return (
+        f"stopped after training: the run is saved in {directory}; --resume {directory} goes on "
+        f"with its scores and pictures, python -m train.evaluate {directory} scores it"
+    )
 
 
 @contextmanager
@@ -152,13 +166,20 @@ def train_program(
     finished = Run(result.directory, program, config, result.updates, agents, result.state)
     games = getattr(settings, "evaluation_games", 0)
     key = compiled.keys_of(settings.seed)[1]
-    try:
+    with interruption(after_training(result.directory)), naming_render(result.directory):
         paths = program.pictures(finished, games, key, result.evaluation)
         for table in program.tables(finished):
             Console().print(table)
         for path in paths:
             print(path)
-    except Exception as error:
-        error.add_note(f"the run has ended; python -m train.render {result.directory} draws it")
-        raise
     return result
+
+
+@contextmanager
+def naming_render(directory: Path) -> Iterator[None]:
+    """Adds to an error while pictures are drawn how to draw them later."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"the run has ended; python -m train.render {directory} draws it")
+        raise

@@ -90,18 +90,18 @@ def read_evaluation(directory: Path) -> dict[str, Any] | None:
 
 def summaries(episodes: Episodes) -> dict[str, Any]:
     """Games and steps, and a summary of each measure over the complete games."""
-    complete = np.asarray(episodes.complete).ravel()
-    measures = {
-        "return": episodes.return_,
-        "length": episodes.length,
-        "terminated": episodes.terminated,
-        "truncated": episodes.truncated,
-        **episodes.outcome,
+    complete = complete_games(episodes)
+    values: dict[str, Any] = {
+        "return": complete.return_,
+        "length": complete.length,
+        "terminated": complete.terminated,
+        "truncated": complete.truncated,
+        **complete.outcome,
     }
-    values = {name: np.asarray(x).ravel()[complete] for name, x in measures.items()}
+    games = len(complete.length)
     return {
-        "games": int(complete.sum()),
-        "incomplete": int((~complete).sum()),
+        "games": games,
+        "incomplete": np.size(episodes.length) - games,
         "steps": int(values["length"].sum()),
         **{name: summary(x) for name, x in values.items()},
     }
@@ -120,29 +120,50 @@ def summary(values: np.ndarray) -> dict[str, float | None]:
     return {name: float(x) for name, x in found.items() if name != "count"}
 
 
-def evaluation_table(evaluation: dict[str, Any], limit: Any = None) -> Table:
+def number_text(
+    value: dict[str, float | None], form: str = ".4g", scale: float = 1.0, name: str = "mean"
+) -> str:
+    """A number of a summary as text; empty where it is not known, as no game was finished."""
+    number = value.get(name)
+    return "" if number is None else f"{scale * number:{form}}"
+
+
+def complete_games(episodes: Episodes) -> Any:
+    """Leaves out the episodes `[N, G]` that are not complete: Episodes of NumPy arrays `[K]`."""
+    complete = np.ravel(episodes.complete)
+    return jax.tree.map(lambda x: np.ravel(x)[complete], episodes)
+
+
+def evaluation_table(evaluation: dict[str, Any]) -> Table:
     """A row with the score of each seed; `evaluation` is what `summarised` returned.
 
-    Below it stands how many games were not finished, within `limit` steps if that is known.
+    Below it stands how many games were not finished.
     """
     score = evaluation["score"]
-    table = Table(title=f"{score} of complete games", caption=unfinished(evaluation, limit))
+    table = Table(title=f"{score} of complete games", caption=unfinished(evaluation))
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
         table.add_column(heading, justify="right")
     for row in evaluation["seeds"]:
         value = row[score]
-        number = {name: "" if x is None else f"{x:.4g}" for name, x in value.items()}
-        interval = f"{number['low']} to {number['high']}" if "low" in number else ""
-        rest = (number.get("median", ""), number.get("max", ""))
-        table.add_row(str(row["seed"]), f"{row['games']:,}", number["mean"], interval, *rest)
+        low, high, mean, *rest = (
+            number_text(value, name=name) for name in ("low", "high", "mean", "median", "max")
+        )
+        interval = f"{low} to {high}" if low else ""
+        table.add_row(str(row["seed"]), f"{row['games']:,}", mean, interval, *rest)
     return table
 
 
-def unfinished(evaluation: dict[str, Any], limit: Any = None) -> str | None:
+def unfinished(evaluation: dict[str, Any]) -> str | None:
     """How many games have no score, as they were not finished; None if all were."""
     missing = sum(row["incomplete"] for row in evaluation["seeds"])
     if not missing:
         return None
     total = missing + sum(row["games"] for row in evaluation["seeds"])
-    within = "" if limit is None else f" within {int(limit):,} steps"
-    return f"{missing:,} of {total:,} games not finished{within}: they have no score"
+    line = f"{missing:,} of {total:,} games not finished{within(evaluation)}: they have no score"
+    return line if evaluation.get("max_steps") is None else f"{line} (--run.evaluation-steps)"
+
+
+def within(evaluation: dict[str, Any]) -> str:
+    """ " within 10,000 steps", if it is known after how many games count as not finished."""
+    limit = evaluation.get("max_steps")
+    return "" if limit is None else f" within {limit:,} steps"

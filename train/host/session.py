@@ -60,6 +60,7 @@ class Session:
     def train(self) -> tuple[RunState, Counters]:
         """From the newest checkpoint, or from the beginning, to the end."""
         state, counters = self.load()
+        counters = self.catch_up(state, counters)
         self.take_snapshot(state, counters)
         self.display.begin(self.fraction(counters), self.training.unit)
         while self.fraction(counters) < 1:
@@ -80,8 +81,9 @@ class Session:
             f"{self.meta['name']}: {self.steps(counters):,} {unit} in "
             f"{clock(counters.seconds)}, {per_second(rate)} {unit}/s"
         )
-        if self.best is not None and self.best.kept is not None:
-            self.display.say(self.best.told(self.training.steps_per_update, unit))
+        best = "" if self.best is None else self.best.told(self.training.steps_per_update, unit)
+        if best:
+            self.display.say(best)
         return state, counters
 
     def advance(self, state: RunState, counters: Counters) -> tuple[RunState, Counters]:
@@ -130,18 +132,45 @@ class Session:
     ) -> tuple[list[dict[str, Any]] | None, Counters]:
         """The scores of all members if they are due, and whether the run ends with them.
 
-        `length` is that of a chunk, in updates.
+        None also after a signal that came while the games were played: `catch_up` plays them when
+        the run is resumed. `length` is that of a chunk, in updates.
         """
         if self.best is None or not isinstance(self.settings, PlayConfig):
             return None, counters
         period, patience = length * self.settings.evaluate_every, self.settings.patience
         if counters.updates % period:
             return None, counters
-        rows = self.best.evaluate(devices.on_one(state.agent), counters.updates)
+        try:
+            agents = devices.on_one(state.agent)
+            rows = self.best.evaluate(agents, counters.updates, self.look_for_signals)
+        except Interrupted:
+            return None, counters
         if patience is not None and self.best.waited(counters.updates, period) >= patience:
-            self.display.say(f"{self.meta['name']}: no better score in {patience} evaluations")
+            self.display.say(f"{self.meta['name']}: {self.best.why_to_stop(patience)}")
             counters = counters._replace(settled=True)
         return rows, counters
+
+    def look_for_signals(self, step: int) -> None:
+        """Raises Interrupted after a signal, between two pieces of games.
+
+        Several processes play theirs to the end, to stop at the same chunk.
+        """
+        del step
+        if self.stop.requested and distributed.is_alone():
+            raise Interrupted
+
+    def catch_up(self, state: RunState, counters: Counters) -> Counters:
+        """Plays the games for the score of the newest rows, if a signal kept them from it."""
+        length = self.settings.chunk_updates(self.training.steps_per_update)
+        rows = self.record.rows()[-len(self.members.seeds) :] if self.best is not None else []
+        if not rows or "evaluated" in rows[0]:
+            return counters
+        scores, counters = self.scored(state, counters, length)
+        if scores:
+            self.record.cut(counters.rows - len(rows))
+            self.record.append(with_scores(rows, scores))
+            self.log.begin(self.record.rows)
+        return counters
 
     def write(
         self,
@@ -157,7 +186,7 @@ class Session:
         if told:
             rows = [row | x for row, x in zip(rows, told, strict=True)]
         if scored:
-            rows = [row | {"evaluated": x} for row, x in zip(rows, scored, strict=True)]
+            rows = with_scores(rows, scored)
         self.record.append(rows)
         self.log.append(rows)
         score = (self.training.score, mean_score(rows, self.training.score))
@@ -245,3 +274,8 @@ class Session:
             return 1.0
         per_update = self.training.steps_per_update
         return self.settings.fraction_done(counters.updates, counters.episodes, per_update)
+
+
+def with_scores(rows: list[dict[str, Any]], scores: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of all members with the scores of the games that each played after the chunk."""
+    return [row | {"evaluated": score} for row, score in zip(rows, scores, strict=True)]

@@ -66,7 +66,8 @@ class Training:
     the chunk in which all seeds have it above 0. Empty: it ends only with the budget."""
     games: Callable[[int], EpisodesOf] | None = None
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
-    pure function. Without it `games.of_player` makes them, if that makes the evaluation."""
+    pure function; those of a `matches.Match` can be interrupted. Without it `games.of_player` makes
+    them, if that makes the evaluation."""
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What the parts of measures that are lists are called, for legends: by measure, in order."""
     endings: Mapping[str, str] = field(default_factory=dict)
@@ -196,6 +197,9 @@ class PlayConfig(Config):
     """Stop after the chunk in which every seed has finished this many episodes; None: never."""
     evaluation_games: Annotated[int, Range(least=0, most=10**8)] = 1_000
     """Complete games per seed, played for the score at the end; 0: no evaluation."""
+    evaluation_steps: Count | None = None
+    """Steps after which a game that is played for a score counts as not finished; None: the time
+    limit of the environment, at most 100,000, or 10,000 if it has none."""
     evaluation_greedy: bool = True
     """Play them greedily, without the exploration used in training."""
     evaluate_every: CountOrZero = 0
@@ -243,6 +247,7 @@ MAY_CHANGE = frozenset(
         "run.live",
         "run.evaluation_games",
         "run.evaluation_greedy",
+        "run.evaluation_steps",
         "run.devices",
         "run.distributed",
         "run.directory",

@@ -26,7 +26,7 @@ def read_outside_params(
     if not isinstance(evaluate, GamesEvaluation):
         return []
     leaves, structure = jax.tree_util.tree_flatten_with_path(agent_state)
-    of_leaves = lambda *x: evaluate.episodes_of(structure.unflatten(x), jax.random.key(0))
+    of_leaves = lambda *x: evaluate.match(structure.unflatten(x), jax.random.key(0))
     jaxpr = jax.make_jaxpr(of_leaves)(*(x for _, x in leaves)).jaxpr
     return [
         jax.tree_util.keystr(path, simple=True, separator=".")

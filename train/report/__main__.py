@@ -109,8 +109,8 @@ def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], 
         with busy(f"playing episodes of {name}"):
             wanted = Wanted(options.episodes, episodes, options.steps)
             scenes.append(run.program.episodes(run, wanted) if options.episodes else None)
-        with busy(f"playing games of {name}"):
-            found.append(contents.distributions(training, run.agents[0], options.games, games))
+        played = contents.distributions(name, training, run.agents[0], options.games, games)
+        found.append(played)
     return {
         "runs": [contents.of_run(run, name, training) for name, run, training in of_all],
         "records": [contents.record(run, training.labels) for _, run, training in of_all],

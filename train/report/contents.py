@@ -7,12 +7,12 @@ import jax
 import numpy as np
 
 from jaxrl.types import AgentState
-from train.host import metrics_file, pictures, records, series
+from train.host import games, metrics_file, pictures, records, series
 from train.host.config import differences, flag, flat, plain
 from train.host.episodes import Scene
 from train.host.pictures import Row
 from train.host.program import Run
-from train.host.scores import read_evaluation
+from train.host.scores import complete_games, read_evaluation
 from train.host.settings import Training
 from train.report.arrays import Arrays
 
@@ -120,8 +120,9 @@ def evaluated(rows: list[Row]) -> list[list[float]]:
     """`[steps, score]` of the games while training, means over members."""
     scored: dict[int, list[float]] = {}
     for row in rows:
-        if "evaluated" in row:
-            scored.setdefault(row["steps"], []).append(row["evaluated"]["mean"])
+        mean = row.get("evaluated", {}).get("mean")
+        if mean is not None:  # at least one game was finished
+            scored.setdefault(row["steps"], []).append(mean)
     return [[steps, float(np.mean(found))] for steps, found in sorted(scored.items())]
 
 
@@ -153,16 +154,19 @@ def scores(run: Run) -> dict[str, Any] | None:
 
 
 def distributions(
-    training: Training, agent: AgentState, games: int, key: jax.Array
+    name: str, training: Training, agent: AgentState, count: int, key: jax.Array
 ) -> list[dict[str, Any]]:
-    """How often what happened in `games` games of an agent; empty where none are played."""
-    if training.games is None or not games:
+    """How often what happened in `count` games of an agent; empty where none are played."""
+    if training.games is None or not count:
         return []
-    played = jax.device_get(jax.jit(training.games(games))(agent, key))
-    whole = np.ravel(played.complete)
-    measures = {"return": played.return_, "length": played.length, **played.outcome}
-    measures["time up"] = played.truncated & ~played.terminated
-    return [distribution(name, np.ravel(x)[whole]) for name, x in measures.items()]
+    doing = f"playing games of {name}"
+    (played,) = games.play(training.games(count), [agent], [key], [doing]).episodes
+    whole = complete_games(played)
+    measures = {"return": whole.return_, "length": whole.length, **whole.outcome}
+    measures["time up"] = whole.truncated & ~whole.terminated
+    unfinished = distribution("not finished", ~np.ravel(played.complete))
+    first = [unfinished] if unfinished["share"] else []
+    return first + [distribution(name, x) for name, x in measures.items()]
 
 
 def distribution(name: str, values: np.ndarray) -> dict[str, Any]:

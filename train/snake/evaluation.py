@@ -128,11 +128,13 @@ def refuse_other_shape(trained: Game, game: Game) -> None:
 def play(run: Run, game: Game, options: Options) -> scores.Evaluation:
     """The evaluation of all agents of a run in another game, with the steps per food."""
     asked = {"evaluation_games": options.games, "evaluation_greedy": not options.sampled}
+    if options.max_steps is not None:
+        asked["evaluation_steps"] = options.max_steps
     config = replace(runs.with_evaluation(run.config, **asked), env=game)
     keys = scores.evaluation_keys(options.key, run.seeds)
     evaluation = make_training(config).evaluate(run.agents, run.seeds, keys)
     for row in evaluation.content["seeds"]:
-        meals = row["score"]["mean"] * row["games"]
+        meals = (row["score"]["mean"] or 0.0) * row["games"]
         row["steps_per_food"] = row["steps"] / meals if meals else None
     return evaluation
 

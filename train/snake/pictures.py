@@ -12,7 +12,7 @@ from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
-from train.host import outcomes, pictures, runs
+from train.host import games, outcomes, pictures, runs, scores
 from train.host.games import Played
 from train.host.program import Run
 from train.host.progress import busy
@@ -21,16 +21,16 @@ from train.snake.config import AnyConfig, make_env
 from train.snake.training import ENDINGS, SCORE, make_training
 
 
-def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
-    """Curve and endings of a run; a histogram of `games` games with `key`, a film of the best."""
+def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
+    """Curve and endings of a run; a histogram of `count` games with `key`, a film of the best."""
     game = run.config.env
     title = f"Snake {game.rows}×{game.cols}, {game.observation}"
     made = [pictures.draw_curve(run.directory, SCORE, title)]
     if path := outcomes.draw_endings(run.directory, ENDINGS, f"{title}: how training games ended"):
         made.append(path)
-    if not games:
+    if not count:
         return made
-    config = runs.with_evaluation(run.config, evaluation_games=games)
+    config = runs.with_evaluation(run.config, evaluation_games=count)
     if evaluation is None:
         alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
         evaluation = make_training(config).evaluate(*alone)
@@ -44,24 +44,26 @@ def draw_scores(run: Run, title: str, played: list[Episodes]) -> Path:
     """Writes `scores.png`, the food of the games of each seed."""
     seeds = run.seeds[: len(played)]
     names = [f"seed {seed}" if len(seeds) > 1 else "" for seed in seeds]
-    food = [np.ravel(games.outcome[SCORE])[np.ravel(games.complete)] for games in played]
+    food = [scores.complete_games(episodes).outcome[SCORE] for episodes in played]
     panel = dict(zip(names, food, strict=True))
     return outcomes.draw_scores(run.directory, title, "food eaten in a game", {"": panel})
 
 
-def film(run: Run, games: int, key: jax.Array, directory: Path) -> tuple[Path, str]:
+def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path, str]:
     """Films the game with the most food, of several the shortest, into `directory`.
 
     Returns the path and a line with the scores of all games.
     """
-    config = runs.with_evaluation(run.config, evaluation_games=games, evaluation_greedy=True)
+    config = runs.with_evaluation(run.config, evaluation_games=count, evaluation_greedy=True)
     alone = run.agents[:1], run.seeds[:1], [jax.random.clone(key)]
     played = make_training(config).evaluate(*alone)
     episodes = short_games_first(played.detail.episodes[0])
     path = draw_film(directory, config, run.agents[0], key, played.detail, episodes)
     food, won = (played.content["seeds"][0][name] for name in ("score", "won"))
     most = config.env.rows * config.env.cols - 3
-    line = f"{games:,} games: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
+    if food["mean"] is None:
+        return path, scores.unfinished(played.content) or ""
+    line = f"{count:,} games: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
     return path, f"{line} of {most}; {won['mean']:.1%} won"
 
 
@@ -103,9 +105,10 @@ def best_game(
     config: AnyConfig, agent_state: AgentState, key: jax.Array, played: Played, episodes: Episodes
 ) -> Film:
     """The game with the highest score among `episodes [N, 1]`, played again to see its states."""
-    best = int(np.argmax(episodes.outcome["score"][:, 0]))
+    best = games.best_game(episodes.outcome["score"], episodes)
+    steps = games.steps_to_show(episodes.length[best, 0], played.limit)
     assert played.replay is not None  # games of `games.of_player` can be watched
-    game = played.replay(agent_state, key, best, int(episodes.length[best, 0]))
+    game = played.replay(agent_state, key, best, steps)
     env, params = make_env(config.env, training=False)
     chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
     move = lambda state, action: env.transition(chance, state, action, params)[0]
@@ -114,7 +117,9 @@ def best_game(
 
 
 def ending_of(episode: Episodes) -> str:
-    """How one game ended, in the words of `drawing.LOOKS`."""
+    """How one game ended, in the words of `drawing.LOOKS`; empty if it goes on."""
+    if not episode.complete:
+        return ""
     if episode.outcome["won"]:
         return "board full"
     if episode.outcome["starved"]:

@@ -19,7 +19,6 @@ from rich.table import Table
 from envs.snake.env import Params, Snake
 from envs.snake.players import PLAYERS, Player, able, action_for
 from envs.snake.rules import State
-from jaxrl import evaluate
 from jaxrl.checks import Count, Seed
 from jaxrl.types import Agent
 from train.host import games, scores
@@ -28,6 +27,7 @@ from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.progress import clock
 from train.host.records import finite_or_null, write_whole
+from train.host.scores import number_text
 from train.host.settings import Games
 from train.snake.config import Side
 
@@ -116,8 +116,9 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
     for name in options.players or able(env.board):
         began = time.perf_counter()
         found[name] = play(env, params, PLAYERS[name], options)
-        mean, seconds = found[name]["score"]["mean"], time.perf_counter() - began
-        console.print(f"{name}  {options.games:,} games  score {mean:.4g}  {clock(seconds)}")
+        score, seconds = found[name]["score"], time.perf_counter() - began
+        mean = number_text(score) or "unknown"
+        console.print(f"{name}  {options.games:,} games  score {mean}  {clock(seconds)}")
     return {
         "rows": options.rows,
         "cols": options.cols,
@@ -130,15 +131,12 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
 
 def play(env: OpenSnake, params: Params, player: Player, options: Options) -> dict[str, Any]:
     """`scores.summaries` of one player's games, with steps per food and the time they took."""
-    agent, limit = make_agent(env, player), params.max_steps_in_episode
-
-    def episodes_of(agent_state: tuple, key: jax.Array) -> evaluate.Episodes:
-        return evaluate.evaluate(env, params, agent, agent_state, key, options.games, 1, limit)
-
+    limit = params.max_steps_in_episode
+    match = games.match_of(env, params, make_agent(env, player), options.games, limit)
     doing = [f"playing games to the end on {env.board.rows}×{env.board.cols}"]
-    played = games.play(episodes_of, [()], [jax.random.key(options.key)], doing)
+    played = games.play(match, [()], [jax.random.key(options.key)], doing)
     summaries = scores.summaries(played.episodes[0])
-    meals = int(played.episodes[0].outcome["score"].sum())
+    meals = int(scores.complete_games(played.episodes[0]).outcome["score"].sum())
     return {
         **summaries,
         "steps_per_food": summaries["steps"] / meals if meals else None,
@@ -152,7 +150,8 @@ def table(content: dict[str, Any]) -> Table:
     size = f"{content['rows']}×{content['cols']}"
     title = f"Snake {size}, {content['rules']} rules: food eaten, and how games ended"
     # no wider than the 80 columns of a log file
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    caption = scores.unfinished(content | {"seeds": content["players"].values()})
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("player")
     for heading in ("mean", "median", "max", "steps\na meal", "won\n%"):
         table.add_column(heading, justify="right")
@@ -162,21 +161,21 @@ def table(content: dict[str, Any]) -> Table:
         food, wins, pace = row["score"], row["won"], row["steps_per_food"]
         table.add_row(
             name,
-            f"{food['mean']:.4g}\n{interval(food, 1)}",
-            f"{food['median']:.4g}",
-            f"{food['max']:.4g}",
+            f"{number_text(food)}\n{interval(food, 1)}",
+            number_text(food, name="median"),
+            number_text(food, name="max"),
             "" if pace is None else f"{pace:.4g}",
-            f"{100 * wins['mean']:.3g}\n{interval(wins, 100)}",
-            *(f"{100 * row[ending]['mean']:.3g}" for ending in ENDINGS),
+            f"{number_text(wins, '.3g', 100)}\n{interval(wins, 100)}",
+            *(number_text(row[ending], ".3g", 100) for ending in ENDINGS),
         )
     return table
 
 
-def interval(value: dict[str, float], scale: float) -> str:
+def interval(value: dict[str, float | None], scale: float) -> str:
     """The interval of a summary as text; empty without one, as for a single game."""
     if "low" not in value:
         return ""
-    low, high = (round(scale * value[end], 2) for end in ("low", "high"))
+    low, high = (round(scale * (value[end] or 0.0), 2) for end in ("low", "high"))
     return f"{low:.3g}–{high:.3g}"
 
 

@@ -3,7 +3,7 @@
 from envs.snake.env import Params, Snake
 from jaxrl.loop import make_loop
 from jaxrl.types import Agent
-from train.host import games, settings
+from train.host import games, limits, settings
 from train.snake.config import AnyConfig, check, make_agent, make_env
 
 SCORE = "score"
@@ -30,6 +30,7 @@ def make_training(config: AnyConfig) -> settings.Training:
         evaluate=games.of_player(
             *make_player(config),
             config.run.evaluation_games,
+            limits.most_steps(config.env.max_steps_in_episode, config.run.evaluation_steps),
             place=f" on {config.env.rows}×{config.env.cols}",
             deterministic=config.run.evaluation_greedy,
         ),

@@ -16,6 +16,7 @@ from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.errors import UsageError
 from train.host.program import Program, find
 from train.host.runs import with_evaluation
+from train.host.signals import interruption
 from train.sweep import batches, cluster, files, plan, search_plan
 from train.sweep.cluster import Cluster
 from train.sweep.plan import Trial, Variation
@@ -78,9 +79,11 @@ def main(arguments: list[str]) -> int:
         if options.resume:
             if name or rest:
                 raise UsageError(f"--resume {options.resume} continues as it began: give no more")
-            cluster.run(again(Path(options.resume)), options.cluster)
+            planned = again(Path(options.resume))
         else:
-            cluster.run(begin(name, preset, options, rest), options.cluster)
+            planned = begin(name, preset, options, rest)
+        with interruption(f"stopped: --resume {planned.directory} goes on with the sweep"):
+            cluster.run(planned, options.cluster)
 
     return command(sweep)
 

@@ -3,17 +3,19 @@
 import hashlib
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from jaxrl.evaluate import Course, Watch
 from jaxrl.types import AgentState, PyTree
 from train.host import compiled, devices, memory, metrics_file, records
 from train.host.config import plain
+from train.host.errors import Interrupted
 from train.host.games import GamesEvaluation
+from train.host.matches import Match
 from train.host.members import Members, unpacked, varied
 from train.host.preparation import compile_within_memory, trace
 from train.host.program import Program
@@ -117,13 +119,16 @@ def side_by_side(
     traced = trace(training, config, members)
     with metrics_file.MetricsFile(directory) as record, Display(title) as display:
         display.say(f"{title}: compiling for {len(members.seeds)} members")
+        programs = compile_within_memory(traced, config)
+        display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
+        meta = {"name": title, "config": plain(config), **records.provenance()}
+        what = training, config.run, members, directory, programs, None
+        how = {"leaves_behind": True, "resumed": sweep, "search": search}
         with StopRequest(display.say) as stop:
-            programs = compile_within_memory(traced, config)
-            display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
-            meta = {"name": title, "config": plain(config), **records.provenance()}
-            what = training, config.run, members, directory, programs, None
-            how = {"leaves_behind": True, "resumed": sweep, "search": search}
-            return Session(*what, record, display, stop, meta, **how).train()
+            trained = Session(*what, record, display, stop, meta, **how).train()
+        if stop.requested:  # during the last chunk
+            raise Interrupted(f"stopped after training a batch: --resume {sweep}")
+        return trained
 
 
 def split(state: PyTree, updates: int, group: Group, kind: type) -> list[Trained]:
@@ -156,12 +161,8 @@ def score(program: Program, group: Group, trained: list[Trained]) -> dict[int, d
     keys = [compiled.keys_of(seed)[1] for seed in seeds]
     base = program.training(config_of(group.config, whole[0][0].values))
     if isinstance(base.evaluate, GamesEvaluation):
-        games = GamesEvaluation(
-            partial(episodes_of, program, group.config),
-            score=base.score,
-            limit=base.evaluate.limit,
-            place=base.evaluate.place,
-        )
+        match = match_of(program, group.config, base.evaluate.match.limit)
+        games = GamesEvaluation(match, score=base.score, place=base.evaluate.place)
         numbers = [{name: trial.values[name] for name in group.names} for trial, _ in whole]
         players = [(x.state.agent, n) for (_, x), n in zip(whole, numbers, strict=True)]
         rows = games(players, seeds, keys).content["seeds"]
@@ -175,14 +176,23 @@ def score(program: Program, group: Group, trained: list[Trained]) -> dict[int, d
     return {x.member: row for (_, x), row in zip(whole, rows, strict=True)}
 
 
-def episodes_of(
-    program: Program, config: Any, player: tuple[AgentState, dict[str, Any]], key: jax.Array
-) -> Any:
-    """The games of one member; traced with its numbers."""
-    agent, numbers = player
-    evaluate = program.training(config_of(config, numbers)).evaluate
-    assert isinstance(evaluate, GamesEvaluation)
-    return evaluate.episodes_of(agent, key)
+def match_of(program: Program, config: Any, limit: int | None) -> Match:
+    """The games of a member; a player is its agent and its numbers, with which it is traced."""
+
+    def of_member(numbers: dict[str, Any]) -> Match:
+        evaluate = program.training(config_of(config, numbers)).evaluate
+        assert isinstance(evaluate, GamesEvaluation)
+        return evaluate.match
+
+    def start(player: tuple[AgentState, dict[str, Any]], key: jax.Array) -> Course:
+        agent, numbers = player
+        return of_member(numbers).start(agent, key)
+
+    def advance(player: tuple[AgentState, dict[str, Any]], course: Course, window: Watch) -> Course:
+        agent, numbers = player
+        return of_member(numbers).advance(agent, course, window)
+
+    return Match(start, advance, limit)
 
 
 def value_of(row: dict[str, Any], score: str) -> float | None:

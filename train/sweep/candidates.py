@@ -85,7 +85,7 @@ def member_of(candidate: Candidate) -> Member:
     state = {FINISHED: "done", FAILED: "failed"}.get(candidate.fate, "stopped")
     score = None if state == "failed" else candidate.score
     if state == "done" and score is None:
-        state = "failed"
+        state = "unfinished"
     return Member(candidate.index, candidate.index, candidate.seed, candidate.values, score, state)
 
 

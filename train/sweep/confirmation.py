@@ -45,7 +45,12 @@ def sentence(found: Confirmation, score: str) -> str:
     names = plain_names(found.chosen.values)
     values = ", ".join(f"{names[name]} {written(x)}" for name, x in found.chosen.values.items())
     if found.fresh.iqm is None:
-        return f"the best, {values}, failed on all of {len(found.fresh.seeds)} fresh seeds"
+        count = len(found.fresh.seeds)
+        if found.fresh.num_unscored:
+            return (
+                f"the best, {values}, has no score on {count} fresh seeds: no game came to its end"
+            )
+        return f"the best, {values}, failed on all of {count} fresh seeds"
     fresh = f"{score} {written(found.fresh.iqm)} on {len(found.fresh.seeds)} fresh seeds"
     if found.fresh.interval:
         fresh += f" ({' to '.join(map(written, found.fresh.interval))})"

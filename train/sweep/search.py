@@ -49,7 +49,9 @@ class Search(Sweep):
         self.console.print(candidates.table(ordered, found, name, self.training.unit, width))
         self.draw(rows, found, ordered)
         if not checkpoint.steps(self.finished):
-            self.console.print("no candidate was trained to the end, so there is no best one")
+            self.console.print(
+                "no candidate that was trained to the end has a score, so there is no best one"
+            )
             return
         best = checkpoint.read_meta(self.finished)["candidate"]
         self.keep_best(next(x for x in found if x.index == best), rows, found)

@@ -11,12 +11,12 @@ import numpy as np
 from jaxrl import comparison, statistics
 from train.sweep.labels import distinct, plain_names
 
-STATES = ("done", "failed", "stopped")
+STATES = ("done", "failed", "stopped", "unfinished")
 BETTER = ("higher", "lower")
 UNCHANGED = "unchanged"
 TOO_MANY = 0.25
-"""Share of failed seeds beyond which a configuration ranks behind all others: those that the
-interquartile mean would leave out at the lower end, if failed seeds were its worst ones."""
+"""Share of seeds without a score beyond which a configuration ranks behind all others: those that
+the interquartile mean would leave out at the lower end, if they were its worst ones."""
 
 
 class Member(NamedTuple):
@@ -26,8 +26,9 @@ class Member(NamedTuple):
     configuration: int  # index from 0
     seed: int
     values: dict[str, Any]  # dotted name -> what this configuration varied; empty: nothing
-    score: float | None  # of the evaluation after training; None: failed
-    state: str  # one of STATES; a stopped one ended early and may have a score
+    score: float | None  # of the evaluation after training; None: failed, or unfinished
+    state: str  # one of STATES; a stopped one ended early and may have a score; of an unfinished
+    # one no game came to its end
 
 
 class Improvement(NamedTuple):
@@ -53,6 +54,11 @@ class Configuration(NamedTuple):
     rank: int | None  # from 1, the best; equal ones share it; None without a score
     is_default: bool
 
+    @property
+    def num_unscored(self) -> int:
+        """Seeds that did not fail and have no score, as no game came to its end."""
+        return len(self.seeds) - len(self.scores) - self.failed
+
 
 def summarise(
     members: Sequence[Member], better: str = "higher", default: int | None = None
@@ -60,9 +66,10 @@ def summarise(
     """Each configuration's scores over its seeds, the best one first.
 
     `default` is the index of the configuration that changes nothing, if the sweep has it. The
-    interquartile mean is that of the seeds that did not fail; configurations with more failures
-    than `TOO_MANY` rank behind all others. In the probability of improvement a failed seed is worse
-    than any score. Raises ValueError for an empty sweep and for members that contradict each other.
+    interquartile mean is that of the seeds with a score; configurations in which more than
+    `TOO_MANY` have none rank behind all others. In the probability of improvement a failed seed is
+    worse than any score. Raises ValueError for an empty sweep and for members that contradict each
+    other.
     """
     groups = _by_configuration(members)
     if better not in BETTER:
@@ -105,9 +112,9 @@ def content(
 
 
 def has_failed(member: Member) -> bool:
-    """Whether NaN or infinity ended it; one that was stopped without a score has not failed."""
+    """Whether NaN or infinity ended it; one whose games did not end has not failed."""
     if member.score is None:
-        return member.state != "stopped"
+        return member.state not in ("stopped", "unfinished")
     return member.state == "failed" or not np.isfinite(member.score)
 
 
@@ -216,7 +223,8 @@ def _order(configuration: Configuration, sign: float) -> tuple[int, float]:
     """What configurations are ranked by, ascending."""
     if configuration.iqm is None:
         return 2, 0.0
-    too_many = configuration.failed > TOO_MANY * len(configuration.seeds)
+    missing = configuration.failed + configuration.num_unscored
+    too_many = missing > TOO_MANY * len(configuration.seeds)
     return int(too_many), -sign * configuration.iqm
 
 

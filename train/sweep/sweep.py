@@ -58,9 +58,11 @@ class Sweep:
         members = self.members()
         ranked = self.summarised(members)
         best = best_member(members, self.training.lower_is_better)
-        if best is not None:
-            self.keep(best)
-            self.confirm_best(ranked)
+        if best is None:
+            self.console.print("no member has a score, so there is no best one")
+            return
+        self.keep(best)
+        self.confirm_best(ranked)
 
     def finish(self, group: Group, directory: Path, title: str) -> list[dict[str, Any]]:
         """The scores of a batch, which is trained unless it has been."""
@@ -220,10 +222,15 @@ def last_scores(directory: Path, score: str) -> dict[int, float | None]:
 
 
 def member_of(trial: Trial, row: dict[str, Any]) -> Member:
-    state = "done" if row["score"] is not None else "failed"
-    return Member(
-        trial.member, trial.configuration, trial.seed, dict(trial.values), row["score"], state
-    )
+    about = trial.member, trial.configuration, trial.seed, dict(trial.values)
+    return Member(*about, row["score"], state_of(row))
+
+
+def state_of(row: dict[str, Any]) -> str:
+    """How a member ended, one of `summary.STATES`."""
+    if row["score"] is not None:
+        return "done"
+    return "unfinished" if row["finite"] else "failed"
 
 
 def table_row(trial: Trial, row: dict[str, Any] | None) -> dict[str, Any]:
@@ -231,11 +238,10 @@ def table_row(trial: Trial, row: dict[str, Any] | None) -> dict[str, Any]:
     about = {"member": trial.member, "configuration": trial.configuration, "seed": trial.seed}
     if row is None:
         return {**about, **trial.values, "state": "", "score": "", "updates": ""}
-    state = "done" if row["score"] is not None else "failed"
     return {
         **about,
         **trial.values,
-        "state": state,
+        "state": state_of(row),
         "score": row["score"],
         "updates": row["updates"],
     }

@@ -129,6 +129,11 @@ def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
             "Failed seeds are not in the mean; a configuration with more than "
             f"{TOO_MANY:.0%} of them ranks behind all others.".replace("%", " %")
         )
+    if missing := sum(x.num_unscored for x in configurations if not x.stopped):
+        said.append(
+            f"{missing} members have no score, as no game came to its end: they are not in the "
+            "mean, and rank as failed ones do."
+        )
     if any(x.stopped for x in configurations):
         stopped = sum(x.stopped for x in configurations)
         said.append(f"{stopped} members were stopped early; their last scores count.")

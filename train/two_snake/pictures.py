@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 from matplotlib.axes import Axes
 
 from envs.snake.bitboard import Board
@@ -16,9 +15,10 @@ from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
 from train.host import games, metrics_file, outcomes, pictures, scores
+from train.host.matches import CompiledMatch
 from train.two_snake import tournament
 from train.two_snake.config import AnyConfig
-from train.two_snake.tournament import SIDES, Games, Play, Sides
+from train.two_snake.tournament import SIDES, Games, Sides
 
 FEW = 0.01
 """Opponents met in at most this share of the games of a chunk are left out of its curve."""
@@ -100,6 +100,8 @@ def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
     for name in OPPONENTS:
         for i, row in enumerate(found["seeds"]):
             won = row["tournament"][name]["won"]
+            if won["mean"] is None:  # no game was finished
+                continue
             spread = [[won["mean"] - won["low"]], [won["high"] - won["mean"]]]
             style = {"fmt": "D", "color": COLOURS[name], "markersize": 4, "clip_on": False}
             label = None if i or name in drawn else f"{name}, tournament only"
@@ -108,31 +110,38 @@ def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
 
 def draw_scores(directory: Path, played: Games) -> Path:
     """Writes `scores.png`: the food of both snakes in the games against each opponent."""
+    whole = {name: scores.complete_games(episodes) for name, episodes in played.items()}
     panels = {
-        f"against {'itself' if name == RIVAL else name}": {
-            "own": np.asarray(games.outcome["score"]),
-            "its": np.asarray(games.outcome["opponent_score"]),
+        f"against {tournament.label(name)}": {
+            "own": episodes.outcome["score"],
+            "its": episodes.outcome["opponent_score"],
         }
-        for name, games in played.items()
+        for name, episodes in whole.items()
     }
     title = "Two snakes: food of the first seed and of its opponents"
     return outcomes.draw_scores(directory, title, "food eaten in a game", panels)
 
 
 def films(
-    directory: Path, config: AnyConfig, learned: PyTree, key: jax.Array, games: Games, play: Play
+    directory: Path,
+    config: AnyConfig,
+    learned: PyTree,
+    key: jax.Array,
+    played: Games,
+    match: CompiledMatch,
 ) -> list[Path]:
     """Writes `against_NAME.gif`: the first game won from the left side, or else the first game.
 
-    `games` and `key` are those of `tournament.matches`; `play` plays them again.
+    `played` and `key` are those of `tournament.matches`; `match` plays them again.
     """
     board, paths = Board(config.env.rows, config.env.cols), []
     for name in FILMED:
-        found = jax.tree.map(lambda x: x[0], games[name])  # [N / 2]
-        which = int(np.argmax(found.outcome["won"]))
+        episodes = jax.tree.map(lambda x: x[0], played[name])  # [N / 2]
+        which = games.best_game(episodes.outcome["won"], episodes)
         path = directory / f"against_{name}.gif"
-        states = replay(config, learned, key, name, which, int(found.length[which]), play)
-        drawing.film(board, states, path, ending_of(found, which))
+        steps = games.steps_to_show(episodes.length[which], match.match.limit)
+        states = replay(config, learned, key, name, which, steps, match)
+        drawing.film(board, states, path, ending_of(episodes, which))
         paths.append(path)
     return paths
 
@@ -144,20 +153,22 @@ def replay(
     opponent: str,
     which: int,
     length: int,
-    play: Play,
+    match: CompiledMatch,
 ) -> State:
     """The positions of a game of the tournament from the left side, NumPy `[length + 1, ...]`."""
     params = tournament.params_of(config, opponent, SIDES[0])
-    match = params, Sides(learned, learned)
-    game = games.watched(play, match, tournament.keys_of(key, opponent)[0], which, length)
+    player = params, Sides(learned, learned)
+    game = match.watch(player, tournament.keys_of(key, opponent)[0], which, length)
     env = tournament.make_env(config)
     chance, _ = env.chances(jax.random.key(0))  # only decides where the next food would be
     move = lambda state, action: env.transition(chance, state, action, params)[0]
     return evaluate.states(game, move)
 
 
-def ending_of(found: Episodes, which: int) -> str:
-    """How one of the games `[N]` ended, in the words of `drawing.FRAMES`."""
-    if found.truncated[which] and not found.terminated[which]:
+def ending_of(episodes: Episodes, which: int) -> str:
+    """How one of the games `[N]` ended, in the words of `drawing.FRAMES`; empty if it goes on."""
+    if not episodes.complete[which]:
+        return ""
+    if episodes.truncated[which] and not episodes.terminated[which]:
         return "time up"
-    return next(name for name in ("won", "lost", "draw") if found.outcome[name][which])
+    return next(name for name in ("won", "lost", "draw") if episodes.outcome[name][which])

@@ -62,27 +62,31 @@ def draw(run: Run, count: int, key: jax.Array, played: Evaluation | None = None)
         return made
     config = runs.with_evaluation(run.config, evaluation_games=count)
     learned = parameters(run.agents[0])
-    games, play = played.detail if played else games_of(config, learned, key)
+    games, match = played.detail if played else games_of(config, learned, key)
     made.append(pictures.draw_scores(run.directory, games[0]))
-    return [*made, *pictures.films(run.directory, config, learned, key, games[0], play)]
+    return [*made, *pictures.films(run.directory, config, learned, key, games[0], match)]
 
 
 def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | str]:
     """Films of games against scripts, and a line with the share won against each."""
     changes = {"evaluation_games": games, "evaluation_greedy": True}
     config, learned = runs.with_evaluation(run.config, **changes), parameters(run.agents[0])
-    (played,), play = games_of(config, learned, key)
-    paths = pictures.films(directory, config, learned, key, played, play)
-    won = (f"{played[name].outcome['won'].mean():.1%} against {name}" for name in played)
+    (played,), match = games_of(config, learned, key)
+    paths = pictures.films(directory, config, learned, key, played, match)
+    shares = {name: evaluation.measures(episodes)["won"] for name, episodes in played.items()}
+    won = (
+        f"{scores.number_text(share, '.1%') or 'none that was finished'} against {name}"
+        for name, share in shares.items()
+    )
     return [*paths, f"{games:,} games: won {' and '.join(won)}"]
 
 
 def games_of(config: AnyConfig, learned: dict, key: jax.Array) -> evaluation.Played:
     """The games against the scripts that are filmed."""
-    play = tournament.compile_games(config, learned)
+    match = tournament.compile_games(config, learned)
     sides = tournament.Sides(learned, learned)
-    games = tournament.matches(config, play, sides, key, pictures.FILMED)
-    return evaluation.Played([games], play)
+    games = tournament.matches(config, match, sides, key, pictures.FILMED)
+    return evaluation.Played([games], match)
 
 
 PROGRAM = Program(

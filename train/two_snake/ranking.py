@@ -20,10 +20,10 @@ from rich.table import Table
 
 from envs.two_snake.env import RIVAL
 from jaxrl.checks import Seed
+from train.host import scores
 from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
-from train.host.progress import busy
 from train.host.settings import Games
 from train.two_snake import tournament as arena
 from train.two_snake import trained
@@ -104,12 +104,16 @@ def played(players: Sequence[Player], games: int, key: jax.Array) -> dict[tuple[
         one, other = players[i], players[j]
         run = replace(one.config.run, evaluation_games=games, evaluation_greedy=True)
         config = replace(one.config, run=run)
-        with busy(f"{one.name} against {other.name}"):
-            play = arena.compile_games(config, one.learned, other.config, other.learned)
-            sides = Sides(one.learned, other.learned)
-            outcome = arena.matches(config, play, sides, pair_key, [RIVAL])[RIVAL].outcome
-        won, draw = (np.ravel(outcome[name]).astype(float) for name in ("won", "draw"))
-        found[i, j] = won + draw / 2
+        match = arena.compile_games(config, one.learned, other.config, other.learned)
+        sides, names = Sides(one.learned, other.learned), (one.name, other.name)
+        episodes = arena.matches(config, match, sides, pair_key, [RIVAL], names)[RIVAL]
+        outcome = scores.complete_games(episodes).outcome
+        if not outcome["won"].size:
+            raise UsageError(
+                f"{' against '.join(names)}: no game was finished within {match.match.limit:,} "
+                "steps, so neither can be ranked: leave one of them out"
+            )
+        found[i, j] = outcome["won"] + outcome["draw"] / 2
     return found
 
 

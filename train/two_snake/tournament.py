@@ -5,7 +5,7 @@ on the right. After a death the survivor plays on until it wins or dies too. The
 show who would have won if the first death decided the game; that is reported as well.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -17,14 +17,16 @@ from envs.two_snake.env import RIVAL, Params, TwoSnake
 from envs.two_snake.opponents import OPPONENTS
 from envs.two_snake.rules import LEARNER, OTHER
 from jaxrl import evaluate
-from jaxrl.evaluate import Episodes, Trajectory, Watch
+from jaxrl.evaluate import Course, Episodes, Watch
 from jaxrl.types import Agent, AgentState, PyTree
-from train.host import games
+from train.host import games, limits
+from train.host.matches import CompiledMatch, Match, compile_match
 from train.two_snake.agents import acting_by, make_learner
 from train.two_snake.config import AnyConfig
 
 PLAYERS = (*OPPONENTS, RIVAL)
 SIDES = ("left", "right")
+ITSELF = "itself"
 
 Games = dict[str, Episodes]  # by the name of the opponent; NumPy [2 sides, N / 2]
 
@@ -59,67 +61,74 @@ class Arena(TwoSnake):
         return after, reward, is_over, info
 
 
-Play = Callable[[tuple[Params, Sides], jax.Array, Watch], tuple[Episodes, Trajectory]]
-
-
 def compile_games(
     config: AnyConfig, learned: PyTree, other: AnyConfig | None = None, others: PyTree = None
-) -> Play:
-    """`((params, Sides), key, watch) -> (Episodes [N / 2, 1], Trajectory)`.
+) -> CompiledMatch:
+    """Games of players `(params, Sides)`, compiled for all opponents at once; they can be watched.
 
-    Compiled for all opponents at once, and for watching one game. The rival has the network of the
-    configuration `other` and the parameters `others`, if they are not those of the player.
+    The rival has the network of the configuration `other` and the parameters `others`, if they are
+    not those of the player.
     """
-    env, agent = make_env(config), make_agent(config, other)
     sides = Sides(learned, learned if other is None else others)
-    match = params_of(config, PLAYERS[0], SIDES[0]), sides
-    sizes = (
-        games_a_side(config),
-        1,
-        games.watched_rows(env, match[0], config.env.max_steps_in_episode),
-    )
-
-    def play(match: tuple[Params, Sides], key: jax.Array, seen: Watch):
-        params, sides = match
-        greedy = config.run.evaluation_greedy
-        return evaluate.watch(env, params, agent, sides, key, *sizes, seen, greedy)
-
-    return jax.jit(play).lower(match, jax.random.key(0), whole(config)).compile()
+    params, most = params_of(config, PLAYERS[0], SIDES[0]), most_steps(config)
+    rows = games.watched_rows(make_env(config), params, most)
+    match = match_of(config, make_agent(config, other), games_a_side(config), rows)
+    return compile_match(match, (params, sides), jax.random.key(0))
 
 
-def against(
-    config: AnyConfig, opponent: str, count: int
-) -> Callable[[PyTree, jax.Array], Episodes]:
-    """`(learned, key) -> episodes [N, 1]`: so many games, on a side of the board by chance."""
-    env, player, limit = make_env(config), make_agent(config), config.env.max_steps_in_episode
+def match_of(config: AnyConfig, agent: Agent, count: int, rows: int = 0) -> Match:
+    """`count` games of players `(params, Sides)`, of one of which `rows` steps can be watched."""
+    env, greedy = make_env(config), config.run.evaluation_greedy
+
+    def start(player: tuple[Params, Sides], key: jax.Array) -> Course:
+        params, sides = player
+        return evaluate.start(env, params, agent, sides, key, count, 1, rows, greedy)
+
+    def advance(player: tuple[Params, Sides], course: Course, window: Watch) -> Course:
+        params, sides = player
+        return evaluate.advance(env, params, agent, sides, course, window)
+
+    return Match(start, advance, most_steps(config))
+
+
+def against(config: AnyConfig, opponent: str, count: int) -> Match:
+    """So many games of the parameters of a player, on a side of the board by chance."""
     params = params_of(config, opponent, None)
-    return lambda learned, key: evaluate.evaluate(
-        *(env, params, player, Sides(learned, learned), key, count, 1, limit),
-        deterministic=config.run.evaluation_greedy,
-    )
+    match = match_of(config, make_agent(config), count)
+    return match.of_players(lambda learned: (params, Sides(learned, learned)))
 
 
-def whole(config: AnyConfig) -> Watch:
-    """Complete games."""
-    return Watch(0, 0, config.env.max_steps_in_episode, True)
+def most_steps(config: AnyConfig) -> int:
+    """Steps after which a game counts as not finished."""
+    return limits.most_steps(config.env.max_steps_in_episode, config.run.evaluation_steps)
 
 
 def matches(
     config: AnyConfig,
-    play: Play,
+    match: CompiledMatch,
     sides: Sides,
     key: jax.Array,
     opponents: Sequence[str] = PLAYERS,
+    names: tuple[str, str] = ("the player", ITSELF),
 ) -> Games:
-    """The games of `sides.own`, from both sides of the board; `sides.other` plays the rival."""
+    """The games of `sides.own`, from both sides of the board; `sides.other` plays the rival.
+
+    `names` are those of player and rival, for the progress.
+    """
     games = {}
     for name in opponents:
+        doing = f"{names[0]} against {names[1] if name == RIVAL else name} from the "
         halves = [
-            jax.device_get(play((params_of(config, name, side), sides), at, whole(config))[0])
+            match.play_aloud((params_of(config, name, side), sides), at, doing + side)
             for side, at in zip(SIDES, keys_of(key, name), strict=True)
         ]
         games[name] = jax.tree.map(lambda *x: np.stack(x)[..., 0], *halves)
     return games
+
+
+def label(name: str) -> str:
+    """The name of an opponent in results."""
+    return ITSELF if name == RIVAL else name
 
 
 def keys_of(key: jax.Array, opponent: str) -> jax.Array:

@@ -79,5 +79,4 @@ def promoted(
 
 def games_of(config: AnyConfig, count: int) -> settings.EpisodesOf:
     """So many games against the script that decides the score."""
-    play = arena.against(config, "greedy", count)
-    return lambda agent, key: play(parameters(agent), key)
+    return arena.against(config, "greedy", count).of_players(parameters)

@@ -28,7 +28,7 @@ from train.durotaxis import evaluation, graphml, program, tables
 from train.durotaxis.config import PRESETS, Config, experiment, make_env
 from train.durotaxis.record import NUMBERS, Episode
 from train.durotaxis.training import make_parts
-from train.host import games, records, runs
+from train.host import games, limits, records, runs
 from train.host.program import Run
 from train.host.settings import Evaluation
 
@@ -241,8 +241,9 @@ def ended_of(arrived: list[bool], length: list[int], progress: list[float]):
     column: Any = lambda values: np.array(values)[:, None]
     outcome = {"arrived": column(arrived), "progress": column(progress)}
     outcome |= {"num_nodes": column(length), "reward_way": column(progress)}
+    complete = np.ones((len(arrived), 1), bool)
     return jaxrl_evaluate.Episodes(
-        column(progress), column(length), column(arrived), column(arrived), outcome, column(arrived)
+        column(progress), column(length), column(arrived), column(arrived), outcome, complete
     )
 
 
@@ -264,6 +265,17 @@ def test_a_summary_counts_goals_and_nothing_else():
     assert found["rewards"] == {"way": tables.spread(np.array([1, 0.5, 0.75]))}
     none = tables.summary(ended_of([False], [9], [0.5]))
     assert set(none["steps_to_goal"].values()) == {None}
+    cut = ended_of([True, False], [40, 90], [1, 0.5])
+    found = tables.summary(cut._replace(complete=np.array([[True], [False]])))
+    assert (found["episodes"], found["arrived"]["mean"], found["length"]["max"]) == (1, 1.0, 40)
+
+
+def test_a_colony_that_is_not_over_is_cut(parts, monkeypatch):
+    env, params, agent = parts
+    monkeypatch.setattr(limits, "MOST", 5)
+    (episode,) = colonies.play(env, params, agent, (), jax.random.key(0), 1)
+    assert episode.ending == "not finished"
+    assert (len(episode.reward), bool(episode.ended.complete)) == (5, False)
 
 
 @pytest.fixture

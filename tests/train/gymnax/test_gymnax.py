@@ -24,6 +24,8 @@ from train.gymnax.networks import Network
 from train.gymnax.program import main, suited
 from train.gymnax.training import make_training
 from train.host import records
+from train.host.games import GamesEvaluation
+from train.host.runs import with_evaluation
 from train.policies import export as policies
 
 FILE = """
@@ -281,3 +283,24 @@ def test_integers_of_a_box_are_normalised_and_those_of_categories_are_not():
     scaled = normalisation.normalise(statistics, counts, config, integers=True)
     np.testing.assert_allclose(scaled, [-2, 1, 10], rtol=1e-6)
     assert normalisation.normalise(statistics, counts, config) is counts
+
+
+@pytest.mark.parametrize(
+    ("game", "chosen", "most"),
+    [
+        (Game("CircularCartPole-v0"), None, 10_000),
+        (Game("VectorField-v0", frame_stack=2), None, 10_000),
+        (Game("CircularCartPole-v0"), 50_000, 50_000),
+        (Game("CartPole-v1"), None, 500),
+        (Game("CartPole-v1", sticky=0.1), None, 500),
+        (Game(numbers=("max_steps_in_episode=1_000_000_000",)), None, 100_000),
+    ],
+)
+def test_every_game_for_a_score_has_an_end(game, chosen: int | None, most: int):
+    preset = "ppo" if game.id == "CartPole-v1" else "ppo_continuous"
+    config = with_evaluation(PRESETS[preset], evaluation_steps=chosen)
+    evaluation = make_training(replace(config, env=game)).evaluate
+    assert isinstance(evaluation, GamesEvaluation)
+    assert evaluation.match.limit == most
+    assert evaluation.of_size is not None
+    assert evaluation.of_size(3).limit == most

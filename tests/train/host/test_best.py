@@ -1,7 +1,10 @@
 """The best policy of a run: scored on games of its own, kept, never changed by a resume."""
 
 import dataclasses
+import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,7 +14,7 @@ from jaxrl import checkpoint
 from tests.train import tiny
 from train.host import best, memory, metrics_file, policy_files, runs, store
 from train.host.command import main
-from train.host.errors import REFUSED, UsageError
+from train.host.errors import REFUSED, Interrupted, UsageError
 from train.host.run import run
 from train.policies import export
 
@@ -117,7 +120,8 @@ def test_patience_ends_a_run_that_no_longer_improves(tmp_path, monkeypatch):
 def test_a_small_score_can_be_the_better_one(tmp_path):
     kept = best.Kept({}, [None], [0])
     for lower, wanted in ((True, 0.2), (False, 0.8)):
-        one = best.Best(tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, None, kept)
+        match: Any = None
+        one = best.Best(tmp_path, tiny.PRESETS["plain"].run.members, "x", lower, match, kept)
         assert one.is_better(wanted, 0.5)
         assert not one.is_better(1 - wanted, 0.5)
         assert one.is_better(0.5, None)
@@ -164,3 +168,42 @@ class TestRefusals:
     def test_of_flags_without_effect(self, flags, tmp_path, capsys):
         assert main(tiny.PROGRAM, ["plain", *flags, f"--run.directory={tmp_path}/x"]) == REFUSED
         assert "evaluate-every" in capsys.readouterr().err.replace("_", "-")
+
+
+def test_a_signal_while_games_are_played_loses_no_chunk(finished, tmp_path, monkeypatch):
+    """The rows are written without the score, which is played again when the run goes on."""
+    directory, play = tmp_path / "run", best.CompiledMatch.play
+    course = iter([False, True])  # the second score of five is interrupted
+
+    def press_ctrl_c(self, player, key, between):
+        if next(course, False):
+            os.kill(os.getpid(), signal.SIGINT)
+            between(1)
+        return play(self, player, key, between)
+
+    monkeypatch.setattr(best.CompiledMatch, "play", press_ctrl_c)
+    with pytest.raises(Interrupted, match=f"stopped after {8 * tiny.PER_UPDATE} of"):
+        train(directory, num_seeds=2)
+    assert list(scores_of(directory, 0)) == [4]
+    assert metrics_file.read_metrics(directory)[-1]["updates"] == 8
+    assert checkpoint.steps(directory / "checkpoints")[-1] == 8
+    train(directory, num_seeds=2, resume=str(directory))
+    assert [row["updates"] for row in metrics_file.read_metrics(directory)[::2]] == [
+        *range(LENGTH, LENGTH * CHUNKS + 1, LENGTH)
+    ]
+    for seed in (0, 1):
+        assert scores_of(finished, seed) == scores_of(directory, seed)
+    assert kept_in(finished).updates == kept_in(directory).updates
+
+
+def test_games_without_an_end_are_told(tmp_path, monkeypatch, capsys):
+    nobody = lambda episodes: {"games": 0, "right": {"mean": None}}
+    monkeypatch.setattr(best, "summaries", nobody)
+    result = train(tmp_path / "run", patience=2)
+    assert result.updates == 2 * EVERY * LENGTH
+    line = "no game while training was finished"
+    out = capsys.readouterr().out
+    assert f"{line}, in 2 evaluations" in out
+    assert f"{line}: no policy is kept in best/" in out
+    with pytest.raises(UsageError, match="once a game for a score is finished"):
+        runs.load(tmp_path / "run", best=True)

@@ -13,7 +13,7 @@ from tests.train import tiny
 from train.host import records
 from train.host.command import command, main, one_line, parse
 from train.host.config import plain
-from train.host.errors import QUIT, Interrupted, NonFiniteError, UsageError
+from train.host.errors import INTERRUPTED, Interrupted, NonFiniteError, UsageError
 from train.sweep import files
 from train.sweep.__main__ import main as sweep
 
@@ -237,7 +237,7 @@ def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture):
     assert capsys.readouterr().err == f"{error}\n"
 
 
-def test_other_exits():
+def test_other_exits(capsys: pytest.CaptureFixture):
     def press_ctrl_c():
         raise KeyboardInterrupt
 
@@ -245,7 +245,8 @@ def test_other_exits():
         raise RuntimeError("a bug")
 
     assert command(lambda: None) == 0
-    assert command(press_ctrl_c) == QUIT
+    assert command(press_ctrl_c) == INTERRUPTED
+    assert "what it had written is whole; start it again" in capsys.readouterr().err
     with pytest.raises(RuntimeError, match="a bug"):
         command(misprogrammed)
 

@@ -253,6 +253,12 @@ def test_a_run_without_episodes_has_an_empty_picture(tmp_path, rows):
     assert ink(tmp_path / "curve.png") == {"curve": 0, "evaluation": 0}
 
 
+def test_an_empty_picture_says_why():
+    assert pictures.no_score([]) == "no score yet"
+    assert pictures.no_score([{"episodes": 3}, {"episodes": 0}]) == "no score yet"
+    assert pictures.no_score([{"episodes": 0}]) == "no score: no episode has ended"
+
+
 def test_rows_of_a_record_can_be_drawn(tmp_path):
     rows = [{**row, "updates": 1} for row in rows_of({0: [1.0, float("inf"), 3.0]})]
     with metrics_file.MetricsFile(tmp_path) as record:

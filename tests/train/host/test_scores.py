@@ -11,7 +11,7 @@ from rich.console import Console
 
 from jaxrl.types import Agent
 from tests.train import tiny
-from train.host import games, memory, scores, settings
+from train.host import games, limits, memory, scores, settings
 from train.host.errors import UsageError
 from train.host.games import GamesEvaluation
 
@@ -59,9 +59,30 @@ def test_games_that_were_not_finished_are_reported(limit: int | None, told: str 
         assert f"{told} 1 steps" in " ".join(printed.get().split())
 
 
-def test_a_game_without_any_limit_is_refused():
-    with pytest.raises(ValueError, match="have no max_steps_in_episode: give it"):
-        games.of_player(tiny.Walk(), (), PLAYER, 3)
+class Wrapped(NamedTuple):
+    env: Params
+
+
+@pytest.mark.parametrize(
+    ("params", "chosen", "most"),
+    [
+        ((), None, 10_000),  # no time limit
+        (Params(2**30), None, 10_000),
+        (Params(float("inf")), None, 10_000),  # pyright: ignore
+        ((), 12, 12),
+        (Params(float("inf")), 12, 12),  # pyright: ignore
+        (Params(500), None, 500),
+        (Params(500), 12, 12),
+        (Params(500), 1_000, 500),  # it ends by then
+        (Wrapped(Params(500)), None, 500),
+        (Params(10**9), None, 100_000),
+        (Params(10**9), 10**6, 10**6),
+    ],
+)
+def test_every_game_for_a_score_ends(params, chosen: int | None, most: int):
+    assert limits.most_steps(limits.time_limit(params), chosen) == most
+    if chosen is None:
+        assert games.of_player(tiny.Walk(), params, PLAYER, 3).match.limit == most
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"seeds": 3}', "[" * 5_000, "\udc80"])

@@ -94,6 +94,9 @@ def test_a_record_becomes_series(tmp_path):
     found: Any = contents.record(run._replace(directory=tmp_path, config=config), {})
     assert found["steps"] == [100, 200]
     assert found["evaluated"] == [[200, 7.0]]
+    unfinished = [row(0, 2) | {"evaluated": {"mean": None, "games": 0}}]
+    assert contents.evaluated(unfinished) == []
+    assert contents.evaluated([row(1, 2), *unfinished]) == [[200, 7.0]]
     returns = found["series"]["return"]
     assert returns["group"] == "finished"
     assert returns["curves"][0]["members"] == [[1.0, 2.0], [2.0, 3.0]]

@@ -10,6 +10,7 @@ from scipy import stats
 from tests.train.sweep.sweeps import member, sweep
 from train.sweep import labels, summary
 from train.sweep.summary import Member, identical, summarise, without_effect
+from train.sweep.sweep import state_of
 from train.sweep.tables import table
 
 RATES = [{"agent.rate": 0.1}, {"agent.rate": 0.2}, {"agent.rate": 0.4}]
@@ -81,6 +82,29 @@ def test_many_failures_rank_behind_all_and_none_without_a_score():
         for s, score in enumerate(of_seeds)
     ]
     assert [(x.index, x.rank) for x in summarise(members)] == [(1, 1), (0, 2), (2, 3), (3, None)]
+
+
+def test_members_whose_games_did_not_end_are_told_apart_from_failed_ones():
+    rows = [{"score": 1.0, "finite": True}, {"score": None, "finite": True}]
+    rows += [{"score": None, "finite": False}]
+    states = list(map(state_of, rows))
+    assert states == ["done", "unfinished", "failed"]
+    members = [
+        Member(i, i // 3, i, {"a": i // 3}, score, state)
+        for i, (score, state) in enumerate(
+            [(9.0, "done"), (None, "unfinished"), (None, "unfinished")] + [(1.0, "done")] * 3
+        )
+    ]
+    first, second = summarise(members)
+    assert (first.index, first.failed, first.num_unscored) == (1, 0, 0)
+    assert (second.index, second.failed, second.num_unscored) == (
+        0,
+        0,
+        2,
+    )  # behind, whatever its rest
+    assert "2 members have no score, as no game came to its end" in " ".join(
+        shown([first, second]).split()
+    )
 
 
 def test_equal_configurations_share_a_rank():

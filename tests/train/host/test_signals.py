@@ -1,0 +1,82 @@
+"""A command that is ended by a signal, whatever it does: at once, with a line on what is there."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from train.host import signals
+from train.host.errors import INTERRUPTED, QUIT, Interrupted
+
+PROGRAM = """
+import sys, time
+import jax
+from train.host.command import command
+from train.host.signals import interruption
+
+def calls():
+    with interruption("kept in DIR"):
+        print("begun", flush=True)
+        while True:
+            time.sleep(0.01)
+
+def computes():
+    endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: x * 0.5, x))
+    with interruption("kept in DIR"):
+        print("begun", flush=True)
+        endless(1.0).block_until_ready()
+
+sys.exit(command(globals()[sys.argv[1]]))
+"""
+
+
+def begin(what: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PROGRAM, what]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    return process
+
+
+@pytest.mark.parametrize(
+    ("what", "number"), [("calls", signal.SIGTERM), ("computes", signal.SIGINT)]
+)
+def test_a_signal_ends_a_command_that_says_what_is_kept(what: str, number: signal.Signals):
+    """Also one that waits for what is compiled, where Python handles no signals."""
+    with begin(what) as process:
+        time.sleep(0.5)
+        sent = time.monotonic()
+        process.send_signal(number)
+        process.send_signal(number)  # as `timeout` does: that is one request
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (INTERRUPTED, "kept in DIR\n")
+    assert time.monotonic() - sent < signals.PATIENCE + 2
+
+
+def test_a_second_signal_quits_at_once():
+    with begin("computes") as process:
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(signals.SAME_PRESS + 0.2)
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=30) == ("", "")
+    assert process.returncode == QUIT
+
+
+def test_the_innermost_message_is_the_one_that_is_said():
+    with pytest.raises(Interrupted, match="inner"), signals.interruption("outer"):  # noqa: SIM117
+        with signals.interruption("inner"):
+            raise KeyboardInterrupt
+    with pytest.raises(ZeroDivisionError), signals.interruption("outer"):
+        _ = 1 / 0
+    assert signals._messages == []
+
+
+def test_handlers_are_as_before():
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    with signals.Ending():
+        assert [signal.getsignal(number) for number in numbers] != before
+    assert [signal.getsignal(number) for number in numbers] == before
