@@ -120,7 +120,7 @@ def _write_record(partial: Path, step: int, state: PyTree, meta: dict) -> None:
     if others:
         record["others"] = {name: _size_and_checksum(partial / name) for name in others}
     path = partial / "record.json"
-    path.write_text(_sealed(record))
+    path.write_bytes(_sealed(record).encode())
     _flush(path)
     _flush_folder(partial)
 

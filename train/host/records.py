@@ -82,7 +82,7 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
             f"there is no file {path}: give the config.yaml of a run, or its directory"
         )
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.safe_load(path.read_bytes())
         found = {key: content[key] for key in ("name", "preset", "config")}
         words = (found["name"], found["preset"])
         if not all(isinstance(x, str) and x.split() == [x][: len(x)] for x in words):
@@ -138,10 +138,8 @@ def provenance() -> dict[str, Any]:
     packages = ("jax", "jaxlib", "flax", "optax", "numpy")
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        git = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5
-        )
-        commit = git.stdout.strip() or None
+        git = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, timeout=5)
+        commit = git.stdout.decode().strip() or None
     except (OSError, subprocess.TimeoutExpired):
         commit = None
     return {

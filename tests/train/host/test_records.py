@@ -59,6 +59,19 @@ def test_a_configuration_survives_its_file(tmp_path: Path, config: Outer):
     assert json.loads(json.dumps(saved["config"])) == plain(config)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_an_editor_may_have_written_the_configuration(tmp_path: Path, encoding: str):
+    """Windows' own write a mark at the start, PowerShell UTF-16."""
+    path = tmp_path / "config.yaml"
+    text = "name: snake\npreset: ppo\nconfig:\n  text: größer → kleiner\n"
+    path.write_text(text.replace("\n", "\r\n"), encoding=encoding, newline="")
+    assert records.read_config_file(path) == {
+        "name": "snake",
+        "preset": "ppo",
+        "config": {"text": "größer → kleiner"},
+    }
+
+
 def test_only_plain_things_are_configuration():
     with pytest.raises(TypeError, match="numbers, strings and dataclasses"):
         plain({"f": len})
