@@ -15,6 +15,7 @@ from jax.sharding import AxisType, Mesh
 
 from jaxrl import sharding
 from jaxrl.types import AgentState, PyTree, below_params
+from train.host import control_groups
 from train.host.errors import UsageError
 
 GATHERED = 2**26
@@ -23,17 +24,23 @@ AXES = (sharding.MEMBER, sharding.BLOCK)
 
 
 def one_per_core() -> None:
-    """Makes each core of this machine a device of JAX, unless it has been told how many.
+    """Makes each core of this process a device of JAX, unless it has been told how many.
 
     Call it before anything computes; later it does nothing.
     """
     told = jax.config.jax_num_cpu_devices >= 0  # pyright: ignore[reportAttributeAccessIssue]
     if told or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
     with contextlib.suppress(RuntimeError):  # JAX has begun to compute
-        jax.config.update("jax_num_cpu_devices", cores or 1)
+        jax.config.update("jax_num_cpu_devices", core_count())
+
+
+def core_count() -> int:
+    """The cores that this process may run on, or fewer if its container pays for fewer."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    quota = control_groups.cores()
+    return cores if quota is None else min(cores, quota)
 
 
 def mesh_of(wanted: str, members: int, blocks: int) -> Mesh | None:
