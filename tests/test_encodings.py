@@ -20,7 +20,7 @@ PIPES = {"run", "Popen", "check_output"}
 FOREIGN_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 
 
-def unnamed(source: str) -> list[int]:
+def lines_by_locale(source: str) -> list[int]:
     """The lines whose calls take the encoding of the locale."""
     calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
     return sorted(call.lineno for call in calls if takes_the_locale(call))
@@ -65,10 +65,8 @@ def sources() -> Iterator[Path]:
 
 
 def test_every_text_names_its_encoding():
-    places = {
-        str(path.relative_to(ROOT)): unnamed(path.read_bytes().decode()) for path in sources()
-    }
-    assert {path: lines for path, lines in places.items() if lines} == {}
+    lines = {path: lines_by_locale(path.read_bytes().decode()) for path in sources()}
+    assert {str(path): numbers for path, numbers in lines.items() if numbers} == {}
 
 
 @pytest.mark.parametrize(
@@ -86,7 +84,7 @@ def test_every_text_names_its_encoding():
     ],
 )
 def test_the_encoding_of_the_locale_is_seen(call: str):
-    assert unnamed(call) == [1]
+    assert lines_by_locale(call) == [1]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +104,7 @@ def test_the_encoding_of_the_locale_is_seen(call: str):
     ],
 )
 def test_what_is_right_passes(call: str):
-    assert unnamed(call) == []
+    assert lines_by_locale(call) == []
 
 
 def test_a_page_holds_the_same_bytes_in_every_locale(tmp_path: Path):

@@ -16,10 +16,12 @@ from jax.sharding import AxisType, Mesh
 from jaxrl import sharding
 from jaxrl.types import AgentState, PyTree, below_params
 from train.host import control_groups
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 
 GATHERED = 2**26
 """Bytes of an array up to which processes exchange all of it."""
+ASKING = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "JAX_NUM_CPU_DEVICES", "XLA_FLAGS")
+"""Variables that ask for devices."""
 AXES = (sharding.MEMBER, sharding.BLOCK)
 
 
@@ -41,6 +43,18 @@ def core_count() -> int:
     cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     quota = control_groups.cores()
     return cores if quota is None else min(cores, quota)
+
+
+def refuse_none() -> None:
+    """Raises UsageError, with JAX's reason, where no device is as it was asked for."""
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # the latter for a plugin that is missing
+        reason = in_one_line(error) or "there is none, or no plugin for it is installed"
+        variables = [f"{name}={os.environ[name]}" for name in ASKING if os.environ.get(name)]
+        cause = f" with {' '.join(variables)}" if variables else ""
+        advice = "change or unset that" if variables else "JAX_PLATFORMS=cpu does without"
+        raise UsageError(f"JAX has no device{cause} ({reason}): {advice}") from error
 
 
 def mesh_of(wanted: str, members: int, blocks: int) -> Mesh | None:
