@@ -6,6 +6,7 @@
 
 import math
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -56,6 +57,19 @@ def create_dated(parent: Path, name: str) -> Path:
         except FileExistsError:  # made by another process in the same second
             continue
     raise UsageError(f"{base} and 998 more exist already: remove some")
+
+
+def resume_flag(directory: str | Path) -> str:
+    """How a run in a directory goes on, as a shell takes it."""
+    return f"--resume {shlex.quote(str(directory))}"
+
+
+def refuse_no_file(path: Path) -> None:
+    """Raises UsageError for an `--out` that is a folder, or lies in none."""
+    if path.is_dir():
+        raise UsageError(f"--out {path} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--out {path} lies in no folder; create that first")
 
 
 def write_config(directory: Path, name: str, preset: str, config: Any) -> None:

@@ -26,7 +26,7 @@ from train.host.command import command, parse_flags
 from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.progress import clock
-from train.host.records import finite_or_null, write_whole
+from train.host.records import finite_or_null, refuse_no_file, write_whole
 from train.host.settings import Games
 from train.snake.config import Side
 
@@ -95,8 +95,8 @@ def main(arguments: list[str]) -> int:
 def make_game(options: Options) -> tuple[OpenSnake, Params]:
     """The game to play. Raises UsageError for bad options."""
     check_options(options)
-    if options.out and not options.out.absolute().parent.is_dir():
-        raise UsageError(f"--out {options.out} lies in no folder; create that first")
+    if options.out:
+        refuse_no_file(options.out)
     try:
         env = OpenSnake(options.rows, options.cols, "features", options.rules, options.actions)
     except ValueError as error:

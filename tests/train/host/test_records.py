@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,11 @@ def test_a_directory_in_use_is_refused(tmp_path: Path):
     assert records.create(str(tmp_path / "a" / "b"), "snake").is_dir()  # still empty
     with pytest.raises(UsageError, match="exists already"):
         records.create(str(tmp_path / "a"), "snake")
+
+
+@pytest.mark.parametrize("directory", ["runs/a", "my runs/größer", "it's"])
+def test_a_shell_reads_the_directory_to_resume(directory: str):
+    assert shlex.split(records.resume_flag(directory)) == ["--resume", directory]
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "3", "name: x\npreset: y\n", "\x00"])

@@ -66,6 +66,7 @@ def test_data_cannot_end_their_element():
         (["nowhere"], "nowhere is not a run directory"),
         (["--policy", "nobody"], "nobody"),
         (["--policy", "snake-10x10", "--out", "no/such/folder/x.html"], "lies in no folder"),
+        (["--policy", "snake-10x10", "--out", "."], "--out . is a folder"),
         (["--policy", "snake-10x10", "--episodes", "21"], "episodes is 21"),
         (["--policy", *["snake-10x10"] * 7], "got 7 runs"),
     ],
