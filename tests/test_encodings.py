@@ -51,8 +51,8 @@ def takes_the_locale(call: ast.Call) -> bool:
 
 def is_mode(argument: ast.expr) -> bool:
     """Whether an argument is a mode of `Path.open`, not a name, as for other things that open."""
-    is_string = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-    return is_string and MODE.fullmatch(str(argument.value)) is not None
+    value = argument.value if isinstance(argument, ast.Constant) else None
+    return isinstance(value, str) and MODE.fullmatch(value) is not None
 
 
 def is_text(mode: ast.expr | None) -> bool:

@@ -24,6 +24,7 @@ from gymnax.environments import spaces as ours
 from gymnax.environments.classic_control import pendulum
 
 import envs
+from envs.base import Environment
 from envs.durotaxis import Durotaxis
 from envs.grid import Grid
 from envs.gymnasium_adapter import (
@@ -337,7 +338,7 @@ def test_environments_can_be_copied(env_id, way):
     else:
         env, params = gymnax.make(env_id)
     twin = COPIED[way](env)
-    if isinstance(env, envs.base.Environment):
+    if isinstance(env, Environment):
         assert (twin, hash(twin)) == (env, hash(env))
     for one, other in zip(
         jax.tree.leaves(params), jax.tree.leaves(COPIED[way](params)), strict=True
@@ -385,11 +386,10 @@ def test_a_process_that_was_forked_is_told_that_it_would_hang(call):
 
 @pytest.mark.slow
 def test_workers_may_be_spawned():
-    name, arguments = "jaxrl/Snake-v0", {"rows": 5, "cols": 5}
-    apart = gymnasium.make_vec(
-        name, 2, vectorization_mode="async", vector_kwargs={"context": "spawn"}, **arguments
-    )
-    together = gymnasium.make_vec(name, 2, vectorization_mode="sync", **arguments)
+    name = "jaxrl/CartPole-v1"
+    spawned = {"context": "spawn"}
+    apart = gymnasium.make_vec(name, 2, vectorization_mode="async", vector_kwargs=spawned)
+    together = gymnasium.make_vec(name, 2, vectorization_mode="sync")
     np.testing.assert_array_equal(apart.reset(seed=3)[0], together.reset(seed=3)[0])
     for _ in range(20):
         pairs = zip(apart.step([0, 1])[:4], together.step([0, 1])[:4], strict=True)

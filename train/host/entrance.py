@@ -79,6 +79,5 @@ def refuse_variables() -> None:
     try:
         import jax  # noqa: F401
     except (ValueError, RuntimeError) as error:
-        raise ImportError(
-            f"JAX refuses a variable ({in_one_line(error)}): change or unset it"
-        ) from error
+        reason = in_one_line(error)
+        raise ImportError(f"JAX cannot be imported ({reason}): change what it names") from error
