@@ -11,6 +11,7 @@ are deleted after that. So the newest complete checkpoint survives a crash at an
 """
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -120,13 +121,13 @@ def _write_record(partial: Path, step: int, state: PyTree, meta: dict) -> None:
     if others:
         record["others"] = {name: _size_and_checksum(partial / name) for name in others}
     path = partial / "record.json"
-    path.write_text(_sealed(record))
+    path.write_bytes(_sealed(record).encode())
     _flush(path)
     _flush_folder(partial)
 
 
 def _flush(path: Path) -> None:
-    with path.open("rb") as file:
+    with path.open("rb+") as file:  # Windows flushes no file that is open for reading alone
         os.fsync(file.fileno())
 
 
@@ -291,5 +292,8 @@ def _flush_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # as network file systems say
+            raise
     finally:
         os.close(descriptor)

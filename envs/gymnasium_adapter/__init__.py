@@ -9,7 +9,8 @@ or, after `register()`, `gymnasium.make("jaxrl/Snake-v0", rows=12)` and
 `reset(seed=s)` begins a sequence of random numbers that only `s`, modulo 2³², decides. Environment
 i of a vector that was reset with `seed=s` is the single one that was reset with `seed=s + i`.
 Everything that an environment reports in `info` is there as NumPy arrays and numbers, with the
-masks `_name` in vectors.
+masks `_name` in vectors. Workers must be spawned: in a process that was forked JAX would hang, so
+that these refuse to begin.
 """
 
 from gymnasium.vector import AutoresetMode

@@ -7,6 +7,7 @@ import gymnax
 from gymnasium.vector import AutoresetMode
 
 import envs
+from envs.gymnasium_adapter import steps
 from envs.gymnasium_adapter.single import GymnasiumEnv
 from envs.gymnasium_adapter.vector import GymnasiumVectorEnv
 
@@ -36,8 +37,10 @@ def make(
 ) -> GymnasiumEnv:
     """An environment by gymnax's id, made with `arguments`.
 
-    Raises ValueError for an unknown id, and for what the environment refuses.
+    Raises ValueError for an unknown id, and for what the environment refuses; RuntimeError in a
+    process that was forked.
     """
+    steps.check_process()
     env, _ = gymnax.make(env_id, **arguments)
     return GymnasiumEnv(env, params, render_mode)
 
@@ -50,6 +53,7 @@ def make_vec(
     render_mode: str | None = None,
     **arguments: Any,
 ) -> GymnasiumVectorEnv:
-    """`num_envs` of them. Raises ValueError as `make` does."""
+    """`num_envs` of them. Raises what `make` raises."""
+    steps.check_process()
     env, _ = gymnax.make(env_id, **arguments)
     return GymnasiumVectorEnv(env, num_envs, params, autoreset_mode, render_mode)

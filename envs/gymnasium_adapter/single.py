@@ -19,10 +19,12 @@ class GymnasiumEnv(gymnasium.Env):
     returns the present state, uint8 `[H, W, 3]`. After the end of an episode only `reset` goes on.
 
     Raises ValueError for what is no environment, for a render mode without a drawing, and later for
-    actions that are outside of the space or come when there is no episode.
+    actions that are outside of the space or come when there is no episode. Raises RuntimeError in a
+    process that was forked.
     """
 
     def __init__(self, env: Any, params: Any = None, render_mode: str | None = None):
+        steps.check_process()
         steps.check_env(env)
         pictures.check_mode(env, render_mode)
         self.env = env
@@ -38,6 +40,7 @@ class GymnasiumEnv(gymnasium.Env):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """The first observation of an episode, and no info. There are no options."""
+        steps.check_process()
         if options:
             raise ValueError(f"options are {list(options)}; expected none")
         word = None if seed is None else steps.word_of(seed)
@@ -53,6 +56,7 @@ class GymnasiumEnv(gymnasium.Env):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation, reward, terminated, truncated and info of one step."""
+        steps.check_process()
         if self._world is None or not self._is_running:
             raise ValueError("there is no episode to step in; call reset first")
         action = checked_action(self.action_space, action)

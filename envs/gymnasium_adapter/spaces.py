@@ -9,6 +9,8 @@ from gymnax.environments import spaces as ours
 
 KINDS = {"i": "iu", "u": "iu", "f": "iuf", "b": "b"}
 """The kinds of NumPy dtypes that are taken for actions of a kind."""
+ROUNDING = 1e-5
+"""Share of the larger bound of a box by which scaled and shifted actions may exceed it."""
 
 
 def gymnasium_space(space: ours.Space) -> theirs.Space:
@@ -55,8 +57,13 @@ def in_numpy(space: theirs.Space, value: Any) -> Any:
     return np.array(value, space.dtype)
 
 
-def checked_action(space: theirs.Space, action: Any, count: int | None = None) -> Any:
+def checked_action(
+    space: theirs.Space, action: Any, count: int | None = None, ignored: np.ndarray | None = None
+) -> Any:
     """An action in `space` as the environments take it; with `count`, one for each of so many.
+
+    Those of the environments that are `ignored`, bool `[count]`, may be any numbers. What lies
+    outside of a box by no more than `ROUNDING` is clipped.
 
     Raises ValueError for another structure, shape or kind of numbers, and outside of `space`.
     """
@@ -64,16 +71,18 @@ def checked_action(space: theirs.Space, action: Any, count: int | None = None) -
         if not isinstance(action, Mapping) or set(action) != set(space.spaces):
             raise ValueError(f"action is {_told(action)}; expected a dict of {list(space.spaces)}")
         inside = space.spaces.items()
-        return {name: checked_action(part, action[name], count) for name, part in inside}
+        return {name: checked_action(part, action[name], count, ignored) for name, part in inside}
     if isinstance(space, theirs.Tuple):
         if not isinstance(action, tuple | list) or len(action) != len(space.spaces):
             raise ValueError(f"action is {_told(action)}; expected a tuple of {len(space.spaces)}")
         pairs = zip(space.spaces, action, strict=True)
-        return tuple(checked_action(part, given, count) for part, given in pairs)
-    return _checked_array(space, action, count)
+        return tuple(checked_action(part, given, count, ignored) for part, given in pairs)
+    return _checked_array(space, action, count, ignored)
 
 
-def _checked_array(space: Any, action: Any, count: int | None) -> np.ndarray:
+def _checked_array(
+    space: Any, action: Any, count: int | None, ignored: np.ndarray | None
+) -> np.ndarray:
     low, high, dtype = _range(space)
     shape = space.shape if count is None else (count, *space.shape)
     array = np.asarray(action)
@@ -81,15 +90,25 @@ def _checked_array(space: Any, action: Any, count: int | None) -> np.ndarray:
         raise ValueError(f"action is {_told(action)}; expected {dtype.name} of shape {shape}")
     if array.shape != shape:
         raise ValueError(f"action has shape {array.shape}; expected {shape}")
+    if ignored is not None:
+        rows = ignored.reshape(-1, *[1] * len(space.shape))
+        array = np.where(rows, np.clip(0, low, high), array)
     # floats are rounded first, as a bound may be; integers must not wrap around
     array = array.astype(dtype) if dtype.kind == "f" else array
-    is_inside = (low <= array) & (array <= high)
+    slack = _slack(low, high) if dtype.kind == "f" else 0
+    is_inside = (low - slack <= array) & (array <= high + slack)
     if not is_inside.all():
         wrong = tuple(int(i) for i in np.argwhere(~is_inside)[0])
         place = f" at {list(wrong)}" if wrong else ""
         least, most = (np.broadcast_to(end, shape)[wrong] for end in (low, high))
         raise ValueError(f"action is {array[wrong]}{place}; expected {least} to {most}")
-    return array.astype(dtype)
+    return np.clip(array, low, high).astype(dtype)
+
+
+def _slack(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """By how much rounding may exceed a box; in float64, as float32 has no room above its end."""
+    sizes = [np.where(np.isfinite(end), np.abs(end), 0.0) for end in (low, high)]
+    return ROUNDING * np.maximum(*sizes).astype(np.float64)
 
 
 def _range(space: Any) -> tuple[Any, Any, np.dtype]:

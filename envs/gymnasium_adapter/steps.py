@@ -4,6 +4,7 @@ Each environment has a key of its own. Every call splits it in three, for what f
 and for a reset, so that resetting all N and choosing gives the same as resetting one.
 """
 
+import os
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnax.environments.environment import Environment
 
 WORDS = 2**32
+PROCESS = os.getpid()  # gymnax computes when it is imported
 
 
 class World(NamedTuple):
@@ -33,6 +35,18 @@ class Shown(NamedTuple):
     terminated: jax.Array
     truncated: jax.Array
     info: dict[str, Any]
+
+
+def check_process() -> None:
+    """Raises RuntimeError in a process that was forked from the one that began to compute.
+
+    JAX's threads are not there, so most of what it is asked for would never end.
+    """
+    if os.getpid() != PROCESS:
+        raise RuntimeError(
+            "this process was forked after JAX had started, and would hang: start it by spawn, as "
+            "with context='spawn' of AsyncVectorEnv"
+        )
 
 
 def check_env(env: Any) -> None:

@@ -20,8 +20,8 @@ class GymnasiumVectorEnv(VectorEnv):
 
     `autoreset_mode` says what follows the step that ends an episode:
 
-    * `NEXT_STEP`: the next step ignores the action, and shows the first observation of a new
-      episode with reward 0;
+    * `NEXT_STEP`: the next step ignores the action, whatever its numbers are, and shows the first
+      observation of a new episode with reward 0;
     * `SAME_STEP`: that step itself shows it; what ended is in `infos["final_obs"]`, object `[N]`,
       and `infos["final_info"]`;
     * `DISABLED`: nothing, until `reset(options={"reset_mask": mask})` with a bool `[N]`, which the
@@ -31,7 +31,7 @@ class GymnasiumVectorEnv(VectorEnv):
     `[N]`. With `render_mode="rgb_array"`, `render()` is a tuple of N pictures.
 
     Raises ValueError for bad arguments, seeds, masks and actions, and for a step where there is no
-    episode.
+    episode; RuntimeError in a process that was forked.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class GymnasiumVectorEnv(VectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
     ):
+        steps.check_process()
         steps.check_env(env)
         pictures.check_mode(env, render_mode)
         if not isinstance(num_envs, int) or num_envs < 1:
@@ -65,6 +66,7 @@ class GymnasiumVectorEnv(VectorEnv):
 
         The option `reset_mask`, bool `[N]`, leaves the environments outside of it as they are.
         """
+        steps.check_process()
         mask = self._mask(dict(options or {}))
         words, is_given = self._words(seed)
         super().reset(seed=int(seed) if isinstance(seed, int | np.integer) else None)
@@ -84,6 +86,7 @@ class GymnasiumVectorEnv(VectorEnv):
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Observations, rewards, terminations, truncations and infos of one step."""
+        steps.check_process()
         if self._world is None:
             raise ValueError("there are no episodes to step in; call reset first")
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
@@ -91,14 +94,14 @@ class GymnasiumVectorEnv(VectorEnv):
             raise ValueError(
                 f"environments {which} have ended; reset them with options={{'reset_mask': mask}}"
             )
-        actions = checked_action(self.single_action_space, actions, self.num_envs)
+        new = self._ended & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
+        actions = checked_action(self.single_action_space, actions, self.num_envs, new)
         world, shown = steps.step_all(
             self.env, self.autoreset_mode, self.params, self._world, actions
         )
         obs, shown = jax.device_get((world.obs, shown))
-        was_new = self._ended & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
         self._world, self._ended = world, shown.terminated | shown.truncated
-        infos = self._infos(shown, ~was_new)
+        infos = self._infos(shown, ~new)
         return (
             in_numpy(self.observation_space, obs),
             np.array(shown.reward, np.float64),

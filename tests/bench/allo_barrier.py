@@ -70,10 +70,10 @@ def measure(case: Case, directory: Path) -> dict[str, Any]:
     asked = ["--resume", str(directory)] if begun else [*given, "--directory", str(directory)]
     subprocess.run([sys.executable, "-m", "train.sweep", *asked], check=True)
     found: dict[tuple[float, float], list[dict[str, Any]]] = {}
-    with (directory / "members.csv").open(newline="") as file:
+    with (directory / "members.csv").open(newline="", encoding="utf-8") as file:
         known = {int(row["member"]): row for row in csv.DictReader(file)}
     for path in sorted(directory.glob("batches/*/scores.json")):
-        for row in json.loads(path.read_text()):
+        for row in json.loads(path.read_bytes()):
             values = known[row["member"]]
             place = float(values["agent.barrier_start"]), float(values["agent.barrier_step"])
             found.setdefault(place, []).append(row)
@@ -130,11 +130,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.draw:
-        found = {row["case"]: row for row in json.loads(options.out.read_text())}
+        found = {row["case"]: row for row in json.loads(options.out.read_bytes())}
         draw([found[case.name] for case in CASES if case.name in found], options.draw)
         return
     for case in CASES:
-        known = json.loads(options.out.read_text()) if options.out.is_file() else []
+        known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
         is_wanted = not options.cases or case.name in options.cases
         if is_wanted and case.name not in {row["case"] for row in known}:
             found = measure(case, options.runs / case.name.replace(" ", "-"))

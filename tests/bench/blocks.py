@@ -63,7 +63,7 @@ def measure(case: Case, blocks: int, directory: Path) -> dict[str, Any]:
     if (directory / "config.yaml").is_file():
         command = [*program, "--resume", str(directory)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    content = json.loads((directory / "eval.json").read_text())
+    content = json.loads((directory / "eval.json").read_bytes())
     rows = metrics_file.read_metrics(directory)
     return {
         **machine(),
@@ -87,7 +87,7 @@ def main() -> None:
     options = parser.parse_args()
     for case in CASES:
         for blocks in BLOCKS:
-            known = json.loads(options.out.read_text()) if options.out.is_file() else []
+            known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
             names = ("case", "blocks", "budget", "seeds")
             wanted = (case.name, blocks, case.steps, case.seeds)
             done = wanted in [tuple(row[name] for name in names) for row in known]

@@ -75,7 +75,7 @@ def measure(case: Case, seeds: int, directory: Path) -> dict[str, Any]:
         command = [sys.executable, "-m", "train.gymnax", "--resume", str(directory)]
     subprocess.run(command, check=True)
     rows = metrics_file.read_metrics(directory)
-    content = json.loads((directory / "eval.json").read_text())
+    content = json.loads((directory / "eval.json").read_bytes())
     returns = [row["return"]["mean"] for row in content["seeds"]]
     last = max(row["steps"] for row in rows)
     config = records.read_config(directory)["config"]
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     for case in cases():
-        known = json.loads(options.out.read_text()) if options.out.is_file() else []
+        known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
         same = {"case": case.name, "seeds": options.seeds, "flags": list(case.flags)}
         done = any(same.items() <= x.items() for x in known)
         if done or (options.cases and case.name not in options.cases):

@@ -68,7 +68,12 @@ def start(name: str, arguments: list[str], fault: Fault | None = None) -> subpro
         environment["JAX_ENABLE_COMPILATION_CACHE"] = "0"  # which could not be written either
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        [*command, *arguments], cwd=ROOT, env=environment, text=True, stdout=pipe, stderr=pipe
+        [*command, *arguments],
+        cwd=ROOT,
+        env=environment,
+        encoding="utf-8",
+        stdout=pipe,
+        stderr=pipe,
     )
 
 

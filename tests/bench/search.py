@@ -78,8 +78,8 @@ def measure(case: Case, method: str, repeat: int, directory: Path) -> dict[str, 
     if not begun:
         shutil.rmtree(directory, ignore_errors=True)  # stopped before there was anything to keep
     subprocess.run([sys.executable, "-m", "train.sweep", *asked], check=True)
-    found = json.loads((directory / "confirmation.json").read_text())
-    tried = json.loads((directory / "summary.json").read_text())["configurations"]
+    found = json.loads((directory / "confirmation.json").read_bytes())
+    tried = json.loads((directory / "summary.json").read_bytes())["configurations"]
     return {
         **machine(),
         "case": case.name,
@@ -115,7 +115,7 @@ def main() -> None:
     for repeat in range(options.repeats):
         for case in cases:
             for method in METHODS:
-                known = json.loads(options.out.read_text()) if options.out.is_file() else []
+                known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
                 told = (case.name, method, repeat)
                 if told in {(x["case"], x["method"], x["repeat"]) for x in known}:
                     continue

@@ -195,7 +195,7 @@ def write_table(rows: list[dict[str, Any]]) -> None:
     )
     budgets = [x for x in ("episodes", "steps") if any(row["budget"] == x for row in rows)]
     parts = [table(rows, budget) for budget in budgets]
-    TABLE.write_text(head + "\n".join(parts) + "\n")
+    TABLE.write_text(head + "\n".join(parts) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -211,12 +211,12 @@ def main() -> None:
     for budget in options.budget:
         for observation in options.observations:
             for name in options.algorithms or ALGORITHMS:
-                known = json.loads(options.out.read_text()) if options.out.exists() else []
+                known = json.loads(options.out.read_bytes()) if options.out.exists() else []
                 wanted = (name, observation, budget)
                 if wanted not in [(r["algorithm"], r["observation"], r["budget"]) for r in known]:
                     append(options.out, {**machine(), **measured(*wanted, options.seeds)})
     if options.out == RESULTS:
-        write_table(json.loads(RESULTS.read_text()))
+        write_table(json.loads(RESULTS.read_bytes()))
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ def machine() -> dict[str, Any]:
 def cpu_model() -> str:
     """The name that Linux gives the processor, or what Python knows of it elsewhere."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.processor()
 
@@ -214,8 +214,10 @@ def version_of(package: str) -> str | None:
 def append(path: Path, record: dict[str, Any]) -> None:
     """Adds a record to a JSON list; what was measured before stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    records = json.loads(path.read_text()) if path.exists() else []
-    path.write_text(json.dumps([*records, record], indent=2, ensure_ascii=False) + "\n")
+    records = json.loads(path.read_bytes()) if path.exists() else []
+    path.write_text(
+        json.dumps([*records, record], indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ def test_tables_are_made(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(bench, "all_cases", few_cases)
     out = tmp_path / "speed.json"
     bench.main(["--colonies=4", "--steps=80", "--repeats=2", f"--out={out}"])
-    table, rows = capsys.readouterr().out, json.loads(out.read_text())[-1]["rows"]
+    table, rows = capsys.readouterr().out, json.loads(out.read_bytes())[-1]["rows"]
     assert [len(row["steps_per_second"]) for row in rows] == [2, 2, 2]
     for row, steady in zip(rows, (80, 6, 40), strict=True):
         assert f"| {row['name']} |" in table

@@ -1,6 +1,10 @@
 """The adapter against Gymnasium's own checker and vector, and loops over the bare environment."""
 
+import copy
+import os
+import pickle
 import re
+import signal
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +24,7 @@ from gymnax.environments import spaces as ours
 from gymnax.environments.classic_control import pendulum
 
 import envs
+from envs.base import Environment
 from envs.durotaxis import Durotaxis
 from envs.grid import Grid
 from envs.gymnasium_adapter import (
@@ -32,7 +37,7 @@ from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, in_nu
 from envs.snake import Snake
 from envs.two_snake import TwoSnake
 from envs.vector_field import VectorField
-from envs.wrappers import FrameStack, StickyActions
+from envs.wrappers import ActionRepeat, FrameStack, LastAction, StickyActions
 
 N, T = 5, 30
 NEXT_STEP, SAME_STEP, DISABLED = AutoresetMode
@@ -254,6 +259,143 @@ def test_batches_of_actions_are_checked_one_by_one():
             ValueError, match=rf"action is {np.float32(wrong)} at \[0, 1\]; expected -2.0 to"
         ):
             checked_action(box, [[0.0, wrong]], 1)
+
+
+@pytest.mark.parametrize("nothing", [np.nan, np.inf, -7.0])
+def test_the_action_of_an_environment_that_begins_anew_is_not_looked_at(nothing):
+    """The other two modes have no such step: there every action counts."""
+    env = pendulum.Pendulum()
+    for mode in AutoresetMode:
+        games = GymnasiumVectorEnv(env, 2, short(env, 3), mode)
+        games.reset(seed=0)
+        games.reset(seed=[5, None], options={"reset_mask": np.array([True, False])})
+        twin = GymnasiumVectorEnv(env, 2, short(env, 3), mode)
+        twin.reset(seed=0)
+        twin.reset(seed=[5, None], options={"reset_mask": np.array([True, False])})
+        for _ in range(3):
+            *_, truncated, _ = games.step(np.ones((2, 1), np.float32))
+            twin.step(np.ones((2, 1), np.float32))
+        assert truncated.all()
+        anything = np.full((2, 1), nothing)
+        if mode is NEXT_STEP:
+            one, other = games.step(anything), twin.step(np.zeros((2, 1), np.float32))
+            np.testing.assert_array_equal(one[0], other[0])
+            assert not one[1].any()
+            message = "action is"
+        else:
+            message = "action is" if mode is SAME_STEP else "have ended; reset them"
+        with pytest.raises(ValueError, match=message):
+            games.step(anything)
+
+
+def test_only_the_rows_that_are_ignored_may_hold_anything():
+    discrete = theirs.MultiDiscrete([3, 4])
+    ignored = np.array([True, False])
+    checked = checked_action(discrete, np.array([[-1, 2**40], [2, 3]]), 2, ignored)
+    assert checked.tolist() == [[0, 0], [2, 3]]
+    with pytest.raises(ValueError, match=r"action is -1 at \[1, 0\]"):
+        checked_action(discrete, np.array([[0, 0], [-1, 3]]), 2, ignored)
+    both = theirs.Tuple([theirs.Discrete(2), theirs.Box(1.0, 2.0, (1,))])
+    choice, size = checked_action(both, ([9, 1], [[np.nan], [1.5]]), 2, ignored)
+    assert choice.tolist() == [0, 1]
+    assert size.tolist() == [[1.0], [1.5]]
+
+
+@pytest.mark.parametrize(("low", "high"), [(-2.0, 2.0), (-0.3, 0.5), (1000.0, 1000.1), (0.0, 3e38)])
+def test_what_rounding_adds_to_a_bound_is_clipped(low, high):
+    """A squashed action is scaled and shifted in single precision."""
+    box = theirs.Box(low, high, (1,))
+    size, middle = np.float32((high - low) / 2), np.float32((high + low) / 2)
+    for end in (np.float32(-1), np.float32(1)):
+        action = checked_action(box, [end * size + middle])
+        assert action in box
+    assert checked_action(box, [high * (1 + 1e-6)]) in box
+    if high < 3e38:
+        with pytest.raises(ValueError, match="action is"):
+            checked_action(box, [high * (1 + 1e-4)])
+
+
+def test_unclipped_actions_are_refused_and_clipped_by_gymnasium():
+    env = gymnasium.wrappers.ClipAction(GymnasiumEnv(pendulum.Pendulum()))
+    env.reset(seed=0)
+    env.step(np.array([7.3], np.float32))
+    with pytest.raises(ValueError, match=r"action is 7\.3.* at \[0\]; expected -2.0 to 2.0"):
+        env.unwrapped.step(np.array([7.3], np.float32))
+
+
+COPIED = {
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("way", COPIED)
+@pytest.mark.parametrize("env_id", [*envs.ALL, "CartPole-v1", "wrapped"])
+def test_environments_can_be_copied(env_id, way):
+    if env_id == "wrapped":
+        env = FrameStack(StickyActions(LastAction(ActionRepeat(Snake(), 2)), 0.1), 2)
+        params = env.default_params
+    else:
+        env, params = gymnax.make(env_id)
+    twin = COPIED[way](env)
+    if isinstance(env, Environment):
+        assert (twin, hash(twin)) == (env, hash(env))
+    for one, other in zip(
+        jax.tree.leaves(params), jax.tree.leaves(COPIED[way](params)), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("way", COPIED)
+@pytest.mark.parametrize("vector", [False, True])
+def test_a_copy_goes_on_as_its_original(vector, way):
+    env = GymnasiumVectorEnv(CARTPOLE, 3) if vector else GymnasiumEnv(CARTPOLE)
+    env.reset(seed=3)
+    action = np.zeros(3, int) if vector else 0
+    env.step(action)
+    twin = COPIED[way](env)
+    for _ in range(3):
+        for one, other in zip(env.step(action)[:4], twin.step(action)[:4], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda env: gymnasium.make("jaxrl/CartPole-v1"), id="make"),
+        pytest.param(lambda env: GymnasiumVectorEnv(SNAKE, 2), id="vector"),
+        pytest.param(lambda env: env.reset(), id="reset"),
+        pytest.param(lambda env: env.step(0), id="step"),
+    ],
+)
+def test_a_process_that_was_forked_is_told_that_it_would_hang(call):
+    env = GymnasiumEnv(SNAKE)
+    env.reset(seed=0)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            call(env)
+        except RuntimeError as error:
+            os._exit(7 if "start it by spawn" in str(error) else 1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+@pytest.mark.slow
+def test_workers_may_be_spawned():
+    name = "jaxrl/CartPole-v1"
+    spawned = {"context": "spawn"}
+    apart = gymnasium.make_vec(name, 2, vectorization_mode="async", vector_kwargs=spawned)
+    together = gymnasium.make_vec(name, 2, vectorization_mode="sync")
+    np.testing.assert_array_equal(apart.reset(seed=3)[0], together.reset(seed=3)[0])
+    for _ in range(20):
+        pairs = zip(apart.step([0, 1])[:4], together.step([0, 1])[:4], strict=True)
+        for one, other in pairs:
+            np.testing.assert_array_equal(one, other)
+    apart.close()
 
 
 @pytest.mark.parametrize(

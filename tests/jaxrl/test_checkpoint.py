@@ -1,8 +1,11 @@
 """A state comes back bit for bit, or the checkpoint is not used."""
 
+import errno
 import json
 import logging
+import os
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -140,6 +143,35 @@ def test_a_save_cut_short_leaves_the_former(tmp_path: Path):
     assert restore(tmp_path, make_state(0))[2] == 1
     save(tmp_path, 3, make_state(3), {})
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for the mode of a descriptor")
+@pytest.mark.parametrize("of_folders", [None, errno.EINVAL, errno.ENOTSUP])
+def test_files_are_flushed_as_other_systems_can(of_folders, tmp_path: Path, monkeypatch):
+    """Windows flushes what is open for writing; some network file systems flush no folder."""
+    import fcntl
+
+    def fsync(descriptor: int) -> None:
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        may_write = fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_WRONLY | os.O_RDWR)
+        if is_folder and of_folders:
+            raise OSError(of_folders, os.strerror(of_folders))
+        if not is_folder and not may_write:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    save(tmp_path, 7, make_state(3), {})
+    assert bits(restore(tmp_path, make_state(0))[0]) == bits(make_state(3))
+
+
+def test_a_folder_that_fails_to_be_flushed_is_an_error(tmp_path: Path, monkeypatch):
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        save(tmp_path, 7, make_state(3), {})
 
 
 def test_nothing_usable_is_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture):

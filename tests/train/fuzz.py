@@ -35,7 +35,7 @@ from train.host.config import names_below, rebuild
 from train.host.errors import REFUSED, RunError
 from train.host.program import find
 from train.policies import export
-from train.snake import players
+from train.snake import rule_based
 from train.vector_field import advice, recordings
 
 PATIENCE = 2.0
@@ -239,7 +239,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evaluate": evaluate.main,
     "render": render.main,
     "policies": export.main,
-    "snake.players": players.main,
+    "snake.players": rule_based.main,
     "vector_field advise": advice.main,
 }
 OPTIONS = {
@@ -286,7 +286,7 @@ def type_in(name: str, line: Sequence[str], folder: Path) -> Tried:
 
 def _type_in(name: str, line: Sequence[str], folder: Path) -> Tried:
     out, err = io.StringIO(), io.StringIO()
-    unplayed = mock.patch.object(players, "play_all", side_effect=SystemExit(0))
+    unplayed = mock.patch.object(rule_based, "play_all", side_effect=SystemExit(0))
     untrained = mock.patch.object(command, "train_program")
     before, began = listing(folder), time.perf_counter()
     with chdir(folder), unplayed, untrained, redirect_stderr(err), redirect_stdout(out):

@@ -24,7 +24,7 @@ from train.host.config import field_of, numbers, with_field
 from train.host.errors import UsageError
 from train.host.program import find
 from train.snake import evaluation as snake_evaluation
-from train.snake import players
+from train.snake import rule_based
 from train.two_snake import program as two_snake_program
 
 NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a prior's
@@ -110,7 +110,7 @@ CONFIGS = {
     "evaluate two_snake": two_snake_program.Options(),
     "evaluate durotaxis": durotaxis_evaluation.Options(),
     "render": render.Options(),
-    "snake players": players.Options(),
+    "snake players": rule_based.Options(),
 }
 
 

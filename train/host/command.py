@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import tyro
 
 from jaxrl import checks
-from train.host import distributed, records
+from train.host import devices, distributed, records
 from train.host.config import field_of, flag, names_below
 from train.host.errors import (
     FAILED,
@@ -61,11 +61,15 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
 def command(function: Callable[[], object]) -> int:
     """Calls `function`; turns a RunError into one line on stderr and an exit code.
 
-    So it does with whatever arises in a user's own file, an environment's or a program's.
+    So it does with whatever arises in a user's own file, an environment's or a program's. Signs
+    that stdout cannot hold are replaced there: they are not worth losing what was computed.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # not in a notebook
+        sys.stdout.reconfigure(errors="replace")
     try:
         with interruption(STOPPED), Ending():
             try:
+                devices.refuse_none()
                 function()
             finally:
                 sys.stdout.flush()  # here, where a closed pipe can still be handled

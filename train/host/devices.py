@@ -15,25 +15,46 @@ from jax.sharding import AxisType, Mesh
 
 from jaxrl import sharding
 from jaxrl.types import AgentState, PyTree, below_params
-from train.host.errors import UsageError
+from train.host import control_groups
+from train.host.errors import UsageError, in_one_line
 
 GATHERED = 2**26
 """Bytes of an array up to which processes exchange all of it."""
+ASKING = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "JAX_NUM_CPU_DEVICES", "XLA_FLAGS")
+"""Variables that ask for devices."""
 AXES = (sharding.MEMBER, sharding.BLOCK)
 
 
 def one_per_core() -> None:
-    """Makes each core of this machine a device of JAX, unless it has been told how many.
+    """Makes each core of this process a device of JAX, unless it has been told how many.
 
     Call it before anything computes; later it does nothing.
     """
     told = jax.config.jax_num_cpu_devices >= 0  # pyright: ignore[reportAttributeAccessIssue]
     if told or "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
     with contextlib.suppress(RuntimeError):  # JAX has begun to compute
-        jax.config.update("jax_num_cpu_devices", cores or 1)
+        jax.config.update("jax_num_cpu_devices", core_count())
+
+
+def core_count() -> int:
+    """The cores that this process may run on, or fewer if its container pays for fewer."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    quota = control_groups.cores()
+    return cores if quota is None else min(cores, quota)
+
+
+def refuse_none() -> None:
+    """Raises UsageError, with JAX's reason, where no device is as it was asked for."""
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # the latter for a plugin that is missing
+        reason = in_one_line(error) or "there is none, or no plugin for it is installed"
+        variables = [f"{name}={os.environ[name]}" for name in ASKING if os.environ.get(name)]
+        cause = f" with {' '.join(variables)}" if variables else ""
+        advice = "change or unset that" if variables else "JAX_PLATFORMS=cpu does without"
+        raise UsageError(f"JAX has no device{cause} ({reason}): {advice}") from error
 
 
 def mesh_of(wanted: str, members: int, blocks: int) -> Mesh | None:

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from train.host.errors import REFUSED, UsageError
+from train.host.errors import UsageError, in_one_line
 
 PATTERN = re.compile(r"(?P<address>[^\s,]+:\d+),(?P<index>\d+),(?P<count>\d+)")
 SILENT = 30
@@ -26,15 +26,14 @@ DAY = 86_400
 
 
 def begin(arguments: Sequence[str]) -> None:
-    """Joins the other processes if the command line says so; ends this one if it cannot."""
+    """Joins the other processes if the command line says so; raises UsageError if it cannot."""
     wanted = value_of(arguments)
     if not wanted:
         return
     try:
         join(wanted)
     except (UsageError, ValueError, RuntimeError) as error:
-        print(f"--distributed {wanted}: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(REFUSED)
+        raise UsageError(f"--distributed {wanted}: {in_one_line(error)}") from error
 
 
 def refuse_unjoined(arguments: Sequence[str]) -> None:

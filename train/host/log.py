@@ -216,4 +216,4 @@ def identity(folder: Path) -> str:
     if not path.is_file():
         folder.mkdir(exist_ok=True)
         write_whole(path, uuid.uuid4().hex[:12])
-    return path.read_text().strip()
+    return path.read_text(encoding="utf-8").strip()

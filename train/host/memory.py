@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from jaxrl.types import PyTree
+from train.host import control_groups
 from train.host.compiled import equations
 from train.host.config import flag, flat, plain
 from train.host.errors import UsageError
@@ -115,27 +116,18 @@ def free_bytes() -> int | None:
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
-    known = [x for x in (free_of_machine(), free_of_container()) if x is not None]
+    known = [x for x in (free_of_machine(), control_groups.free_memory()) if x is not None]
     return min(known, default=None)
 
 
 def free_of_machine() -> int | None:
     """`MemAvailable` of Linux."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     found = [line.split() for line in lines if line.startswith("MemAvailable:")]
     return int(found[0][1]) * 1024 if found else None
-
-
-def free_of_container(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What a control group of Linux leaves, if it has a limit."""
-    try:
-        limit, used = ((root / f"memory.{x}").read_text().strip() for x in ("max", "current"))
-    except OSError:
-        return None
-    return int(limit) - int(used) if limit.isdigit() and used.isdigit() else None
 
 
 def human(size: int) -> str:

@@ -6,6 +6,7 @@
 
 import math
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -58,6 +59,19 @@ def create_dated(parent: Path, name: str) -> Path:
     raise UsageError(f"{base} and 998 more exist already: remove some")
 
 
+def resume_flag(directory: str | Path) -> str:
+    """How a run in a directory goes on, as a shell takes it."""
+    return f"--resume {shlex.quote(str(directory))}"
+
+
+def refuse_no_file(path: Path) -> None:
+    """Raises UsageError for an `--out` that is a folder, or lies in none."""
+    if path.is_dir():
+        raise UsageError(f"--out {path} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"--out {path} lies in no folder; create that first")
+
+
 def write_config(directory: Path, name: str, preset: str, config: Any) -> None:
     """Writes `config.yaml`."""
     content = {"name": name, "preset": preset, "config": plain(config)}
@@ -82,7 +96,7 @@ def read_config_file(path: str | Path) -> dict[str, Any]:
             f"there is no file {path}: give the config.yaml of a run, or its directory"
         )
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.safe_load(path.read_bytes())
         found = {key: content[key] for key in ("name", "preset", "config")}
         words = (found["name"], found["preset"])
         if not all(isinstance(x, str) and x.split() == [x][: len(x)] for x in words):
@@ -138,10 +152,8 @@ def provenance() -> dict[str, Any]:
     packages = ("jax", "jaxlib", "flax", "optax", "numpy")
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        git = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=5
-        )
-        commit = git.stdout.strip() or None
+        git = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, timeout=5)
+        commit = git.stdout.decode().strip() or None
     except (OSError, subprocess.TimeoutExpired):
         commit = None
     return {

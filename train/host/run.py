@@ -108,10 +108,10 @@ def completed(session: Session) -> Result:
         if not isinstance(error, RunError) and not distributed.is_alone():
             # such as a connection that broke: to wait for the others would be in vain
             said = f"a process is gone, or failed ({in_one_line(error)[:200]})"
-            print(f"{said}: start all again with --resume {directory}", file=sys.stderr)
+            print(f"{said}: start all again with {records.resume_flag(directory)}", file=sys.stderr)
             distributed.leave(FAILED)
         if not isinstance(error, RunError):
-            error.add_note(f"--resume {directory} continues from the newest checkpoint")
+            error.add_note(f"{records.resume_flag(directory)} continues from the newest checkpoint")
         raise
 
 

@@ -19,7 +19,7 @@ from train.host.errors import Interrupted, NonFiniteError
 from train.host.log import Log
 from train.host.members import Members
 from train.host.progress import Display, clock, per_second
-from train.host.records import CHECKPOINTS
+from train.host.records import CHECKPOINTS, resume_flag
 from train.host.rows import Counters, by_seed, chunk_rows, counted, mean_score, what_is_not_finite
 from train.host.scores import evaluate_run, write_evaluation
 from train.host.settings import Config, Evaluation, PlayConfig, Training
@@ -69,7 +69,7 @@ class Session:
                 raise Interrupted(
                     f"stopped after {self.steps(counters):,} of "
                     f"{self.settings.total_steps:,} {self.training.unit}: "
-                    f"--resume {self.resumed or self.directory}"
+                    f"{resume_flag(self.resumed or self.directory)}"
                 )
             state, counters = self.advance(state, counters)
             self.take_snapshot(state, counters)
@@ -241,8 +241,9 @@ class Session:
 
     def not_finite(self, problem: str) -> NonFiniteError:
         policies = {"skip", "restore"} - {self.settings.on_nonfinite}
+        resumption = resume_flag(self.resumed or self.directory)
         return NonFiniteError(
-            f"{problem}: lower the learning rate, or try --resume {self.resumed or self.directory} "
+            f"{problem}: lower the learning rate, or try {resumption} "
             f"--run.on-nonfinite {' or '.join(sorted(policies))}"
         )
 

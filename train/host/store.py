@@ -56,6 +56,13 @@ def opened(run: str | None, policy: str | None, best: bool = False) -> Run:
     raise UsageError("expected a run directory or --policy NAME, not both: leave one of them out")
 
 
+def name_of(run: str | None, policy: str | None) -> str:
+    """What a run or a policy is called: its folder's name, or its file's without the suffix."""
+    if policy is not None:
+        return policy_files.path_of(policy).stem
+    return Path(run or "").resolve().name
+
+
 def program_of(arguments: Sequence[str]) -> Program | None:
     """The program of the policy that a command's arguments name; None without one."""
     for flag, value in itertools.pairwise([*arguments, ""]):

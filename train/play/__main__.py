@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import webbrowser
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +56,8 @@ def main(arguments: list[str]) -> int:
     def play() -> None:
         options = parse_flags("python -m train.play", Options, arguments)
         check_options(options)
+        if options.run is None and options.policy is None:
+            options = replace(options, policy=FAVOURITE)
         try:
             if options.terminal:
                 terminal.main(Game(live_of(opened(options), options.member), options.key))
@@ -74,13 +76,12 @@ def set_up(options: Options) -> server.Table:
     live = live_of(run, options.member)
     with busy(f"compiling {run.program.address}"):
         warm_up(live)
-    return server.Table(page_of(run, live), lambda: Game(live, options.key))
+    name = store.name_of(options.run, options.policy)
+    return server.Table(page_of(name, run, live), lambda: Game(live, options.key))
 
 
 def opened(options: Options) -> Run:
     """The run or policy asked for."""
-    if options.run is None and options.policy is None:
-        return store.as_run(FAVOURITE)
     return store.opened(options.run, options.policy, options.best)
 
 
@@ -104,9 +105,8 @@ def warm_up(live: Live) -> None:
         messages.answer(game, f'{{"do": "edit", "name": "{name}", "value": {middle}}}')
 
 
-def page_of(run: Run, live: Live) -> str:
+def page_of(name: str, run: Run, live: Live) -> str:
     """The page, with all that does not change."""
-    name = run.directory.name.removeprefix("policy-")
     content = {
         "name": name,
         "program": run.program.address,

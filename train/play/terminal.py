@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 import numpy as np
 from PIL import Image
@@ -94,6 +95,8 @@ def main(game: Game) -> None:
     """Plays in this terminal. Raises UsageError where there is none, or nothing to draw."""
     if game.live.picture is None:
         raise UsageError("--terminal: there is no picture of this program; leave it out")
+    if find_spec("termios") is None:  # as on Windows
+        raise UsageError("--terminal: this system has no keys that come one by one; leave it out")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--terminal needs a terminal for its keys and its picture; leave it out")
     with keys() as read_key:
@@ -103,7 +106,7 @@ def main(game: Game) -> None:
 @contextmanager
 def keys() -> Iterator[ReadKey]:
     """Keys of this terminal one by one, without the need to press return."""
-    import termios  # not on Windows
+    import termios
     import tty
 
     terminal = sys.stdin.fileno()  # read without Python's buffer, which `select` does not see

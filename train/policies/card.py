@@ -170,7 +170,7 @@ def score(run: Run, found: dict[str, Any] | None) -> list[str]:
 def transfer(run: Run, content: dict[str, Any]) -> list[str]:
     """The scores on other boards in `transfer.json`, if they are of this agent acting greedily."""
     path, seed = run.directory / "transfer.json", content["config"]["run"]["seed"]
-    found = json.loads(path.read_text()) if path.is_file() else {}
+    found = json.loads(path.read_bytes()) if path.is_file() else {}
     if found.get("updates") != run.updates or not found["greedy"]:
         return []
     boards = {

@@ -47,14 +47,15 @@ class Compile:
 def write(options: Compile) -> list[Path]:
     """The paths of the program and of its description. Raises UsageError."""
     run = store.opened(options.run, options.policy, options.best)
-    name = run.directory.name.removeprefix("policy-")
-    path = (options.out or Path(name)).with_suffix(SUFFIX)
+    if options.out:
+        records.refuse_no_file(options.out)
+    path = options.out or Path(store.name_of(options.run, options.policy))
+    if path.suffix != SUFFIX:  # what follows another dot, as in lr0.1, is part of the name
+        path = path.with_name(f"{path.name}{SUFFIX}")
     paths = [path, path.with_suffix(".json")]
     for file in paths:
         if file.exists() and not options.overwrite:
             raise UsageError(f"{file} exists already: choose another --out, or give --overwrite")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"--out {path} lies in no folder; create that first")
     program, description = compiled(run)
     with records.replacing(path) as file:
         file.write(program)

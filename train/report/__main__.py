@@ -17,7 +17,7 @@ from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.program import Run, Wanted
 from train.host.progress import busy
-from train.host.records import write_whole
+from train.host.records import refuse_no_file, write_whole
 from train.report import contents, live, page
 from train.report.arrays import Arrays
 
@@ -63,8 +63,8 @@ def main(arguments: list[str]) -> int:
             return
         loaded = opened(options)
         out = options.out or next(iter(loaded.values())).directory / "report.html"
-        if options.out is not None and not out.absolute().parent.is_dir():
-            raise UsageError(f"--out {out} lies in no folder; create that first")
+        if options.out is not None:
+            refuse_no_file(out)
         html = made(loaded, options)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, html)
@@ -86,8 +86,8 @@ def opened(options: Options) -> dict[str, Run]:
     found += [store.as_run(name) for name in options.policy]
     if not 1 <= len(found) <= MOST_RUNS:
         raise UsageError(f"got {len(found)} runs; give 1 to {MOST_RUNS} run directories")
-    names = [Path(x).resolve().name for x in options.runs]
-    names += [Path(x).stem for x in options.policy]
+    names = [store.name_of(x, None) for x in options.runs]
+    names += [store.name_of(None, x) for x in options.policy]
     if len(set(names)) < len(names):
         names = [f"{i + 1}. {name}" for i, name in enumerate(names)]
     return dict(zip(names, found, strict=True))

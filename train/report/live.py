@@ -9,12 +9,11 @@ import os
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from train.host import metrics_file, runs
+from train.host import metrics_file, runs, store
 from train.host.private_address import MACHINE, PrivateAddress, headers
 from train.report import contents, page
 
@@ -25,7 +24,7 @@ class Follower:
     def __init__(self, directory: str):
         """Raises UsageError if there is no run."""
         self.run = runs.begun(directory)
-        self.name = Path(directory).resolve().name
+        self.name = store.name_of(directory, None)
         self.training = self.run.program.training(self.run.config)
 
     def page(self) -> str:

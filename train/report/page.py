@@ -17,10 +17,10 @@ SHARED = ("elements", "arrays", "charts", "bars", "player")
 def html(title: str, content: dict[str, Any], scripts: Iterable[Path], last: Path = REPORT) -> str:
     """The whole page. `scripts` draw the episodes of `content`; `last` puts the page together."""
     names = [*(PARTS / f"{name}.js" for name in SHARED), *dict.fromkeys(scripts)]
-    code = "\n".join(path.read_text() for path in [*names, last])
-    return Template((PARTS / "page.html").read_text()).substitute(
+    code = "\n".join(path.read_text(encoding="utf-8") for path in [*names, last])
+    return Template((PARTS / "page.html").read_text(encoding="utf-8")).substitute(
         title=escaped(title),
-        style=(PARTS / "style.css").read_text(),
+        style=(PARTS / "style.css").read_text(encoding="utf-8"),
         data=as_json(content),
         script=code,
     )
@@ -32,5 +32,6 @@ def as_json(content: dict[str, Any]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text for HTML."""
+    """Text for HTML; what is no text, as in the name of a folder of another encoding, is `?`."""
+    text = text.encode(errors="replace").decode()
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

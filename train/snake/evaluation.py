@@ -18,9 +18,9 @@ from train.host.errors import UsageError
 from train.host.program import Run
 from train.host.records import finite_or_null, write_whole
 from train.host.settings import Games
-from train.snake import players
+from train.snake import rule_based
 from train.snake.config import PPO, Game, Side
-from train.snake.players import OpenSnake
+from train.snake.rule_based import OpenSnake
 from train.snake.training import make_training
 
 
@@ -71,10 +71,10 @@ def evaluate(run: Run, options: Options) -> Table:
         refuse_other_shape(run.config.env, game)
     found = []
     for game, (env, params) in zip(games, rooms, strict=True):
-        asked = players.Options(games=options.games, key=options.key)
+        asked = rule_based.Options(games=options.games, key=options.key)
         evaluation = play(run, game, options)
         evaluation.content["players"] = {
-            name: players.play(env, params, PLAYERS[name], asked) for name in options.players
+            name: rule_based.play(env, params, PLAYERS[name], asked) for name in options.players
         }
         found.append(evaluation)
     write(run, games, found, options)
@@ -101,7 +101,7 @@ def asked_for(game: Game, rows: int | None, cols: int | None, options: Options) 
 
 def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
     """The same game for rule-based players. Raises UsageError for a bad board or player."""
-    asked = players.Options(
+    asked = rule_based.Options(
         game.rows,
         game.cols,
         game.rules,
@@ -109,7 +109,7 @@ def scripted_game(game: Game, options: Options) -> tuple[OpenSnake, Params]:
         max_steps=game.max_steps_in_episode,
         players=options.players,
     )
-    env, params = players.make_game(asked)
+    env, params = rule_based.make_game(asked)
     return env, replace(params, rewards=game.rewards)
 
 
@@ -167,7 +167,7 @@ def table(games: list[Game], contents: list[dict[str, Any]], by_size: bool) -> T
         rows |= of_seeds | of_players
     game = games[0]
     of_one = {"rows": game.rows, "cols": game.cols, "rules": game.rules}
-    out = players.table({**of_one, "players": rows})
+    out = rule_based.table({**of_one, "players": rows})
     limits = " · ".join(f"{x.max_steps_in_episode:,}" for x in games)
     board = "" if by_size else f" {game.rows}×{game.cols}"
     out.title = f"Snake{board}, {game.rules} rules, cut after {limits} steps"

@@ -18,6 +18,7 @@ import tyro
 from jaxrl.checks import Count, CountOrZero
 from train.host.config import flag
 from train.host.errors import UsageError, in_one_line
+from train.host.records import resume_flag
 from train.sweep import files
 from train.sweep.plan import Group
 from train.sweep.sweep import Sweep
@@ -137,9 +138,7 @@ def submit(sweep: Sweep, asked: Cluster) -> list[Any]:
     kept = (files.batch(sweep.directory, i) for i in range(count))
     missing = [i for i, path in enumerate(kept) if files.read_scores(path) is None]
     if not missing:
-        raise UsageError(
-            f"all batches are trained: python -m train.sweep --resume {sweep.directory}"
-        )
+        raise UsageError(f"all batches are trained: {resumption(sweep)}")
     try:
         with (executor := executor_of(sweep, asked)).batch():
             jobs = [executor.submit(Batch(str(sweep.directory.resolve()), i)) for i in missing]
@@ -148,9 +147,13 @@ def submit(sweep: Sweep, asked: Cluster) -> list[Any]:
         raise UsageError(f"--cluster {asked.kind}: {in_one_line(error)}; {advice}") from error
     names = ", ".join(job.job_id for job in jobs)
     sweep.console.print(f"{len(jobs)} of {count} batches are jobs now: {names}", markup=False)
-    advice = f"python -m train.sweep --resume {sweep.directory}"
-    sweep.console.print(f"when they have ended, {advice} summarises", markup=False)
+    sweep.console.print(f"when they have ended, {resumption(sweep)} summarises", markup=False)
     return jobs
+
+
+def resumption(sweep: Sweep) -> str:
+    """The command that goes on with a sweep."""
+    return f"python -m train.sweep {resume_flag(sweep.directory)}"
 
 
 def executor_of(sweep: Sweep, asked: Cluster) -> Any:

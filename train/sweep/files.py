@@ -38,9 +38,9 @@ def read_plan(directory: Path) -> dict[str, Any]:
         raise UsageError(f"{directory} is not the directory of a sweep: it holds no {PLAN}")
     keys = ("program", "preset", "config", "options", "batches")
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.safe_load(path.read_bytes())
         return {key: content[key] for key in keys}
-    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (yaml.YAMLError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is not the plan of a sweep: {in_one_line(error)}") from None
 
 

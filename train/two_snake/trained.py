@@ -28,7 +28,8 @@ def load(name: str, best: bool = False) -> Player:
     run = runs.load(name, best) if is_run else store.as_run(name)
     if run.program.name != "two_snake":
         raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
-    return Player(Path(name).resolve().stem, run.config, parameters(run.agents[0]))
+    title = store.name_of(name, None) if is_run else store.name_of(None, name)
+    return Player(title, run.config, parameters(run.agents[0]))
 
 
 def parameters(player: AgentState) -> Any:

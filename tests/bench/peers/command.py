@@ -81,4 +81,4 @@ def same(known: dict[str, Any], found: dict[str, Any]) -> bool:
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    return json.loads(path.read_text()) if path.exists() else []
+    return json.loads(path.read_bytes()) if path.exists() else []

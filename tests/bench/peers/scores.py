@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     peers = Peers(*shim.load(options.purejaxrl.expanduser()))
     for case in CASES:
-        known = json.loads(options.out.read_text()) if options.out.is_file() else []
+        known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
         done = any(x["case"] == case.name and x["seeds"] == options.seeds for x in known)
         if done or (options.cases and case.name not in options.cases):
             continue

@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     for path, text in found.items():
         print(f"{path.relative_to(pages.ROOT)} {'differs' if options.check else 'written'}")
         if not options.check:
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
     return 1 if options.check and found else 0
 
 

@@ -15,7 +15,7 @@ Record = dict[str, Any]
 
 def records(name: str) -> list[Record]:
     """The measurements of one file, oldest first."""
-    return sorted(json.loads((RESULTS / f"{name}.json").read_text()), key=lambda r: r["date"])
+    return sorted(json.loads((RESULTS / f"{name}.json").read_bytes()), key=lambda r: r["date"])
 
 
 def latest(found: Iterable[Record], *names: str) -> dict[Any, Record]:

@@ -77,5 +77,5 @@ def filled(text: str) -> str:
 
 def differing() -> dict[Path, str]:
     """Pages that differ from the measurements, and what they should be."""
-    texts = {path: path.read_text() for path in marked()}
+    texts = {path: path.read_text(encoding="utf-8") for path in marked()}
     return {path: new for path, text in texts.items() if (new := filled(text)) != text}

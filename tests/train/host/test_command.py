@@ -1,5 +1,6 @@
 """The command line: every mistake is answered in one line, with exit code 2."""
 
+import io
 import subprocess
 import sys
 from dataclasses import replace
@@ -249,6 +250,14 @@ def test_other_exits(capsys: pytest.CaptureFixture):
     assert "what it had written is whole; start it again" in capsys.readouterr().err
     with pytest.raises(RuntimeError, match="a bug"):
         command(misprogrammed)
+
+
+def test_signs_that_stdout_cannot_hold_are_replaced(monkeypatch: pytest.MonkeyPatch):
+    """Another encoding has no `²`, no encoding a lone surrogate, as in the name of a folder."""
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", newline="\n"))
+    assert command(lambda: print("R² · 8×8 …", "run-\udcfc")) == 0
+    assert written.getvalue() == b"R? ? 8?8 ? run-?\n"
 
 
 def test_help_may_be_cut_short():

@@ -16,6 +16,7 @@ from tests.train.host.device_runs import FLAGS, STEPS
 from tests.train.host.test_devices import assert_equal
 from train.host import distributed, metrics_file, runs
 from train.host.errors import FAILED, INTERRUPTED, REFUSED
+from train.host.start import begin
 
 ROOT = Path(__file__).resolve().parents[3]
 BOUND = 90  # seconds until the others of a dead process have ended
@@ -130,7 +131,7 @@ def test_the_others_end_when_one_is_killed(tmp_path, victim):
 @pytest.mark.parametrize("value", ["nowhere", "127.0.0.1:1", "127.0.0.1:1,2,2", "127.0.0.1:1,0"])
 def test_a_value_without_meaning_is_refused_in_one_line(value, capsys):
     with pytest.raises(SystemExit) as stop:
-        distributed.begin(["--distributed", value])
+        begin(["--distributed", value])
     assert stop.value.code == REFUSED
     said = capsys.readouterr().err
     assert "HOST:PORT,INDEX,COUNT" in said

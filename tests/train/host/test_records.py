@@ -4,6 +4,7 @@ import dataclasses
 import enum
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,19 @@ def test_a_configuration_survives_its_file(tmp_path: Path, config: Outer):
     assert (saved["name"], saved["preset"]) == ("snake", "ppo")
     assert rebuild(Outer(), saved["config"]) == config
     assert json.loads(json.dumps(saved["config"])) == plain(config)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_an_editor_may_have_written_the_configuration(tmp_path: Path, encoding: str):
+    """Windows' own write a mark at the start, PowerShell UTF-16."""
+    path = tmp_path / "config.yaml"
+    text = "name: snake\npreset: ppo\nconfig:\n  text: größer → kleiner\n"
+    path.write_text(text.replace("\n", "\r\n"), encoding=encoding, newline="")
+    assert records.read_config_file(path) == {
+        "name": "snake",
+        "preset": "ppo",
+        "config": {"text": "größer → kleiner"},
+    }
 
 
 def test_only_plain_things_are_configuration():
@@ -116,6 +130,11 @@ def test_a_directory_in_use_is_refused(tmp_path: Path):
     assert records.create(str(tmp_path / "a" / "b"), "snake").is_dir()  # still empty
     with pytest.raises(UsageError, match="exists already"):
         records.create(str(tmp_path / "a"), "snake")
+
+
+@pytest.mark.parametrize("directory", ["runs/a", "my runs/größer", "it's"])
+def test_a_shell_reads_the_directory_to_resume(directory: str):
+    assert shlex.split(records.resume_flag(directory)) == ["--resume", directory]
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "3", "name: x\npreset: y\n", "\x00"])

@@ -31,7 +31,7 @@ def tables():
         if name not in made:
             run = make()
             live = play.live_of(run, 0)
-            table = Table(play.page_of(run, live), lambda: Game(live, 0))
+            table = Table(play.page_of(name, run, live), lambda: Game(live, 0))
             server = asyncio.run_coroutine_threadsafe(table.listen(), loop).result(60)
             made[name] = table, server
         return made[name][0]

@@ -85,6 +85,12 @@ def test_a_game_that_is_over_waits():
     assert game.ending in shown[-2]
 
 
+def test_where_keys_do_not_come_one_by_one_it_is_refused(capfd, monkeypatch):
+    monkeypatch.setattr(terminal, "find_spec", lambda name: None)
+    assert command.main(["--terminal"]) == 2
+    assert "--terminal: this system has no keys that come one by one" in capfd.readouterr().err
+
+
 def test_without_a_terminal_it_is_refused(capfd):
     assert command.main(["--terminal"]) == 2
     assert "needs a terminal" in capfd.readouterr().err

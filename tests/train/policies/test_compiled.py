@@ -78,6 +78,51 @@ def test_the_command_writes_two_files_and_replaces_none(tmp_path, monkeypatch, c
         assert again.call(jnp.zeros((count, *shape)))[0].shape == (count,)
 
 
+@pytest.fixture
+def quick(tmp_path, monkeypatch):
+    """A command in a folder of its own that writes a program at once."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(compiled.store, "opened", lambda *_: untrained.snake())
+    monkeypatch.setattr(compiled, "compiled", lambda run: (b"program", {}))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["runs/lr0.0003"], "lr0.0003"),
+        (["runs/lr0.0003/"], "lr0.0003"),
+        (["runs/my run/../größer 1.5"], "größer 1.5"),
+        (["runs/lr0.0003", "--best"], "lr0.0003"),
+        (["."], "here.v2"),
+        (["--policy", "snake.v2.safetensors"], "snake.v2"),
+        (["--policy", "snake.v2"], "snake.v2"),
+        (["runs/a", "--out", "walk_lr0.001"], "walk_lr0.001"),
+        (["runs/a", "--out", "walk_lr0.001.jax"], "walk_lr0.001"),
+        (["runs/a", "--out", "walk.json"], "walk.json"),
+    ],
+)
+def test_a_dot_in_a_name_ends_nothing(arguments, name, quick, monkeypatch):
+    (quick / "here.v2").mkdir()
+    monkeypatch.chdir(quick / "here.v2")
+    assert main(["compile", *arguments]) == 0
+    files = {x.name for x in (quick / "here.v2").iterdir()}
+    assert files == {f"{name}.jax", f"{name}.json"}
+
+
+def test_names_that_differ_behind_a_dot_are_two(quick):
+    for rate in ("0.001", "0.003"):
+        assert main(["compile", "runs/a", "--out", f"walk_lr{rate}"]) == 0
+    assert len(list(quick.glob("walk_lr0.00?.jax"))) == 2
+
+
+@pytest.mark.parametrize("out", [".", "..", "/"])
+def test_a_folder_is_no_file_to_write(out, quick, capfd):
+    assert main(["compile", "runs/a", "--out", out]) == 2
+    assert capfd.readouterr().err == f"--out {out} is a folder; name a file in it\n"
+    assert list(quick.iterdir()) == []
+
+
 def test_what_does_not_act_is_refused():
     run = untrained.snake()
     nothing = run._replace(program=run.program._replace(live=None))

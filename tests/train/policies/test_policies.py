@@ -392,3 +392,16 @@ def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
     card = policy_files.file_of(name).with_suffix(".md").read_text()
     assert f"# {name}\n" in card
     assert f"train.render --policy {name}" in card
+
+
+@pytest.mark.parametrize(
+    ("run", "policy", "name"),
+    [
+        ("runs/lr0.0003", None, "lr0.0003"),
+        ("runs/a b/", None, "a b"),
+        (None, "policies/snake.v2.safetensors", "snake.v2"),
+        (None, "snake.v2", "snake.v2"),
+    ],
+)
+def test_names_keep_what_follows_a_dot(run, policy, name):
+    assert store.name_of(run, policy) == name

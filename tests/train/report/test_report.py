@@ -66,6 +66,7 @@ def test_data_cannot_end_their_element():
         (["nowhere"], "nowhere is not a run directory"),
         (["--policy", "nobody"], "nobody"),
         (["--policy", "snake-10x10", "--out", "no/such/folder/x.html"], "lies in no folder"),
+        (["--policy", "snake-10x10", "--out", "."], "--out . is a folder"),
         (["--policy", "snake-10x10", "--episodes", "21"], "episodes is 21"),
         (["--policy", *["snake-10x10"] * 7], "got 7 runs"),
     ],
@@ -86,3 +87,10 @@ def test_games_are_counted_by_how_they_end(name):
     ends = {"snake": ("won", "death_wall", "death_self"), "two_snake": ("won", "lost", "draw")}
     assert 0 <= sum(found[end]["share"] for end in ends[name]) <= 1.0 + 1e-9
     assert sum(found["length"]["counts"]) == 6
+
+
+def test_a_name_that_is_no_text_is_written():
+    """A folder whose name has another encoding, as Python reads it: with lone surrogates."""
+    html = page.html("run-\udcfc < 1", {"name": "run-\udcfc"}, [])
+    assert "<title>run-? &lt; 1" in html
+    assert data_of(html.encode().decode()) == {"name": "run-\udcfc"}

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from train.snake import players
+from train.snake import rule_based
 
 
 def test_the_table_and_the_file_say_how_well_each_player_plays(tmp_path, capsys):
     path = tmp_path / "players.json"
     flags = ["--rows=4", "--cols=5", "--games=12", "--players", "hamiltonian", "direct"]
-    assert players.main([*flags, f"--out={path}"]) == 0
+    assert rule_based.main([*flags, f"--out={path}"]) == 0
     out = capsys.readouterr().out
     assert "Snake 4×5, modern rules" in out
     assert "…" not in out  # every number is readable in a log file
@@ -23,7 +23,7 @@ def test_the_table_and_the_file_say_how_well_each_player_plays(tmp_path, capsys)
     assert perfect["won"]["low"] == pytest.approx(1 / (1 + 1.959964**2 / 12))  # Wilson
     assert perfect["steps_per_food"] == pytest.approx(perfect["length"]["mean"] / 17)
     assert hasty["won"]["mean"] == 0
-    deaths = [hasty[ending]["mean"] for ending in players.ENDINGS]
+    deaths = [hasty[ending]["mean"] for ending in rule_based.ENDINGS]
     assert sum(deaths) == pytest.approx(1)
 
 
@@ -41,7 +41,7 @@ def test_the_table_and_the_file_say_how_well_each_player_plays(tmp_path, capsys)
     ],
 )
 def test_a_mistake_is_answered_in_one_line(flags: str, complaint: str, capsys):
-    assert players.main(flags.split()) == 2
+    assert rule_based.main(flags.split()) == 2
     out, err = capsys.readouterr()
     assert complaint in err
     assert err.count("\n") == 1

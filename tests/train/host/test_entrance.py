@@ -1,0 +1,123 @@
+"""What stops a command before it is loaded: message in one line, with exit code 2."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from train.host import devices, entrance, start
+from train.host.command import command
+from train.host.errors import REFUSED, UsageError
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run_python(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A Python that was started in a folder, with this package installed."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "XLA_FLAGS": ""} | variables,
+        capture_output=True,
+        encoding="utf-8",
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [
+        ("envs.py", "envs"),
+        ("envs/__init__.py", "envs"),
+        ("jaxrl.py", "jaxrl"),
+        ("jax.py", "jax"),
+        ("gymnax.py", "gymnax"),
+    ],
+)
+def test_a_file_that_hides_a_package_is_named(file: str, package: str, tmp_path: Path):
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).touch()
+    ended = run_python(tmp_path, "-m", "train.snake", "--run.total-steps", "4096")
+    assert ended.returncode == REFUSED
+    assert ended.stdout == ""
+    assert ended.stderr.startswith(f"{tmp_path / file} hides the package {package}, which train")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_folder_of_files_hides_nothing(tmp_path: Path):
+    """Without `__init__.py` a folder is a package only where there is no other."""
+    for name in ("envs", "train", "jaxrl", "jax"):
+        (tmp_path / name).mkdir()
+    ended = run_python(tmp_path, "-c", "import train; print(train.__file__)")
+    assert ended.stdout.strip() == str(ROOT / "train" / "__init__.py")
+
+
+def test_an_import_raises(tmp_path: Path):
+    (tmp_path / "envs.py").touch()
+    code = "try:\n    import train\nexcept ImportError as error:\n    print(error)"
+    message = run_python(tmp_path, "-c", code).stdout
+    assert message.startswith(f"{tmp_path / 'envs.py'} hides the package envs")
+
+
+def test_packages_where_they_belong_are_known():
+    entrance.refuse_hidden()
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        ("--no_such_flag", "Unknown flag in XLA_FLAGS: --no_such_flag)"),
+        ("--xla_force_host_platform_device_count=many", "Couldn't interpret value many for flag"),
+        ("flags.txt", 'Could not open file "flags.txt"'),
+    ],
+)
+def test_flags_that_would_end_the_process_are_refused(flags, complaint, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    with pytest.raises(ImportError, match="change or unset it") as refusal:
+        entrance.refuse_flags()
+    assert complaint in str(refusal.value)
+
+
+@pytest.mark.parametrize("flags", ["", "--xla_force_host_platform_device_count=2"])
+def test_flags_that_xla_knows_pass(flags, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    entrance.refuse_flags()
+
+
+@pytest.mark.parametrize(
+    ("module", "variables", "reason"),
+    [
+        ("train.snake", {"JAX_PLATFORMS": "cuda"}, "JAX has no device with JAX_PLATFORMS=cuda ("),
+        ("train.evaluate", {"JAX_PLATFORMS": "nonsense"}, "not in the list of known backends"),
+        ("train.snake.players", {"JAX_NUM_CPU_DEVICES": "0"}, "with JAX_NUM_CPU_DEVICES=0 ("),
+        ("train.report", {"JAX_NUM_CPU_DEVICES": "two"}, 'Invalid value "two" for JAX flag'),
+        ("train.render", {"XLA_FLAGS": "--no_such_flag"}, "XLA refuses XLA_FLAGS (Unknown flag"),
+    ],
+)
+def test_a_command_without_its_device_ends_in_one_line(module, variables, reason, tmp_path):
+    ended = run_python(tmp_path, "-m", module, **variables)
+    assert ended.returncode == REFUSED
+    assert reason in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no\nplugin"), AssertionError()])
+def test_programs_of_ones_own_are_told_of_a_missing_device(error, monkeypatch, capsys):
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(devices.jax, "devices", fail)
+    monkeypatch.setenv("JAX_PLATFORMS", "rocm")
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    assert command(lambda: pytest.fail("it was called")) == REFUSED
+    message = capsys.readouterr().err
+    reason = str(error).replace("\n", " ") or "there is none, or no plugin for it is installed"
+    assert f"JAX has no device with JAX_PLATFORMS=rocm ({reason}): change or unset" in message
+    with pytest.raises(UsageError, match=r"JAX has no device"):
+        devices.refuse_none()
+    with pytest.raises(SystemExit) as stop:
+        start.begin(())
+    assert stop.value.code == REFUSED
