@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxrl import acting, recurrence
 from jaxrl.acting import World
+from jaxrl.precision import in_float32, narrow
 from jaxrl.recurrence import Anchor, anchored
 from jaxrl.types import Agent, Environment, PyTree
 
@@ -74,6 +75,7 @@ class Trajectory(NamedTuple):
     action: PyTree  # [S, ...]
 
 
+@in_float32
 def watch(
     env: Environment,
     env_params: PyTree,
@@ -91,6 +93,7 @@ def watch(
     The games depend on `num_envs` and `key` alone: whoever plays them again with another `seen`
     watches another of the same games. What is watched is whole only without `seen.leaps`.
     """
+    env_params = narrow(env_params)
     playing = begin(env, env_params, agent, key, num_envs, deterministic)
 
     def step(playing: Playing) -> tuple[Playing, tuple[Episodes, Trajectory]]:

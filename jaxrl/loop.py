@@ -11,6 +11,7 @@ from jaxrl import acting, checks
 from jaxrl import blocks as in_blocks
 from jaxrl.acting import EpisodeTotals, World
 from jaxrl.checks import Count
+from jaxrl.precision import in_float32, narrow
 from jaxrl.types import Agent, Environment, PyTree
 
 
@@ -99,10 +100,10 @@ def make_loop(
     without steps, and for blocks that are not equal.
     """
     check_config(config)
-    course_of = curriculum or unchanging(env_params)
+    course_of = curriculum or unchanging(narrow(env_params))
     return Loop(
-        init=lambda key: _init(env, agent, config, course_of, key),
-        update=lambda state: _update(env, agent, config, course_of, state),
+        init=in_float32(lambda key: _init(env, agent, config, course_of, key)),
+        update=in_float32(lambda state: _update(env, agent, config, course_of, state)),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import tyro
 
 from jaxrl import checks
+from jaxrl.precision import in_float32
 from train.host import distributed, records
 from train.host.config import field_of, flag, names_below
 from train.host.errors import (
@@ -55,10 +56,13 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
 
 
 def command(function: Callable[[], object]) -> int:
-    """Calls `function`; turns a RunError into one line on stderr and an exit code."""
+    """Calls `function`; turns a RunError into one line on stderr and an exit code.
+
+    Commands compute in 32 bits, whatever `JAX_ENABLE_X64` says.
+    """
     try:
         try:
-            function()
+            in_float32(function)()
         finally:
             sys.stdout.flush()  # here, where a closed pipe can still be handled
     except RunError as error:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from jaxrl import checkpoint, checks
+from jaxrl.precision import in_float32
 from jaxrl.types import RunState
 from train.host import compiled, devices, distributed, log, metrics_file, records
 from train.host.best import make as make_best
@@ -52,6 +53,7 @@ class Result(NamedTuple):
     updates: int
 
 
+@in_float32
 def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     """Trains, records and evaluates; returns when the budget is used up.
 
@@ -133,6 +135,7 @@ def console() -> Console | None:
     return None if distributed.is_first() else Console(quiet=True)
 
 
+@in_float32
 def train_program(
     program: Program, config: Any, preset: str, training: Training | None = None
 ) -> Result:
