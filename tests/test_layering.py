@@ -29,6 +29,7 @@ LAYERS = {
     "jaxrl.acting": 1,
     "jaxrl.shards": 0,
     "jaxrl.precision": 1,
+    "jaxrl.nonfinite": 1,
     "jaxrl.checkpoint": 1,
     "jaxrl.loop": 2,
     "jaxrl.evaluate": 3,
