@@ -16,7 +16,7 @@ import tyro
 
 from jaxrl import checks
 from jaxrl.precision import in_float32
-from train.host import distributed, records
+from train.host import distributed, jax_settings, records
 from train.host.config import field_of, flag, names_below
 from train.host.errors import (
     FAILED,
@@ -62,6 +62,7 @@ def command(function: Callable[[], object]) -> int:
     """
     try:
         try:
+            jax_settings.refuse_uncompiled()
             in_float32(function)()
         finally:
             sys.stdout.flush()  # here, where a closed pipe can still be handled

@@ -21,7 +21,7 @@ from rich.console import Console
 from jaxrl import checkpoint, checks
 from jaxrl.precision import in_float32
 from jaxrl.types import RunState
-from train.host import compiled, devices, distributed, log, metrics_file, records
+from train.host import compiled, devices, distributed, jax_settings, log, metrics_file, records
 from train.host.best import make as make_best
 from train.host.config import plain
 from train.host.errors import FAILED, RunError, UsageError, in_one_line
@@ -62,6 +62,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     NonFiniteError as `on_nonfinite` says.
     """
     settings: Config = config.run
+    jax_settings.refuse_uncompiled()
     if settings.resume:
         refuse_other_config(training, config, name)
         refuse_lost(Path(settings.resume))
@@ -79,6 +80,8 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         if distributed.is_first():
             records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
+        if caution := jax_settings.caution():
+            display.say(f"{name}: {caution}")
         with StopRequest(display.say) as stop, live_page(settings, directory):
             programs = compile_within_memory(traced, config)
             best = make_best(training, settings, settings.members, directory, traced.like.agent)

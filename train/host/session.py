@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.types import RunState
-from train.host import compiled, devices, distributed, metrics_file, policy_files
+from train.host import compiled, devices, distributed, jax_settings, metrics_file, policy_files
 from train.host.best import Best
 from train.host.config import differences
 from train.host.errors import Interrupted, NonFiniteError
@@ -181,9 +181,10 @@ class Session:
         """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
         if checkpoint.steps(self.directory / CHECKPOINTS):
             state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
+            jax_settings.refuse_other_draws(self.directory, meta)
             counters = Counters(**meta["counters"])
-            ours = {name: self.meta[name] for name in ("versions", "device")}
-            for change in differences({name: meta[name] for name in ours}, ours):
+            ours = {name: self.meta[name] for name in ("versions", "device", "settings")}
+            for change in differences({name: meta.get(name, ours[name]) for name in ours}, ours):
                 _log.warning("%s since the run was saved: it may not continue bit for bit", change)
         else:
             zeros = [0] * len(self.members.seeds)

@@ -25,7 +25,7 @@ from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, TrainState, make_loop
 from tests.train import tiny
 from tests.train.host.crashes import bits, timeless_rows
-from train.host import compiled, metrics_file
+from train.host import compiled, jax_settings, metrics_file
 from train.host.command import main, parse
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, NonFiniteError, UsageError
 from train.host.run import Result, run
@@ -250,6 +250,25 @@ def test_another_configuration_is_refused(whole: Result, capsys: pytest.CaptureF
     _, err = capsys.readouterr()
     assert "(agent.learning_rate: 0.01 -> 0.5; agent.replay: 7 -> 9)" in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "advice"),
+    [
+        (lambda: jax.default_prng_impl("rbg"), "set JAX_DEFAULT_PRNG_IMPL=threefry2x32"),
+        (lambda: jax.threefry_partitionable(False), "set JAX_THREEFRY_PARTITIONABLE=1"),
+    ],
+)
+def test_a_run_goes_on_with_the_kind_of_keys_that_it_began_with(
+    setting: Callable, advice: str, whole: Result, capsys: pytest.CaptureFixture
+):
+    assert jax_settings.caution() == ""
+    with setting():
+        assert main(tiny.PROGRAM, ["--resume", str(whole.directory)]) == 2
+        assert re.fullmatch(
+            ".*: numbers depend on the devices and on the seeds .*", jax_settings.caution()
+        )
+    assert capsys.readouterr().err.strip().endswith(advice)
 
 
 def test_an_edited_config_file_is_noticed(tmp_path: Path, whole: Result):
