@@ -50,7 +50,8 @@ def restart(
         key = jax.random.fold_in(world.key, RESTART)
         begun = reset(env, env_params, agent, len(chosen), key)
         old = (world.obs, world.env, world.memory, world.episode)
-        return World(*where_tree(chosen, begun, old), world.key)
+        obs, env_state, memory, episode = where_tree(chosen, begun, old)
+        return World(obs, env_state, memory, episode, world.key)
 
     return jax.lax.cond(jnp.any(chosen), fresh, lambda: world)
 

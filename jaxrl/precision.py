@@ -5,6 +5,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import jax
+import jax.numpy as jnp
 
 from jaxrl.types import PyTree
 
@@ -33,7 +34,7 @@ def narrow(tree: PyTree) -> PyTree:
     """The tree with its arrays of 64 bits rounded to 32."""
 
     def one(x: Any) -> Any:
-        if not isinstance(x, jax.Array) or jax.dtypes.issubdtype(x.dtype, jax.dtypes.extended):
+        if not isinstance(x, jax.Array) or jnp.issubdtype(x.dtype, jax.dtypes.extended):
             return x
         with jax.enable_x64(False):
             return x.astype(jax.dtypes.canonicalize_dtype(x.dtype))

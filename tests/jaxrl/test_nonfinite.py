@@ -1,5 +1,7 @@
 """Where numbers of a rollout cease to be finite, against a search by hand."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +16,8 @@ T, N, D = 5, 3, 2
 
 def rollout(*broken: tuple[str, int, int]) -> Transition:
     """All zeros but for NaN or infinity in some parts, each at a step of an environment."""
-    parts = {name: np.zeros((T, N, D), np.float32) for name in ("obs", "action", "next_obs")}
-    parts["reward"] = np.zeros((T, N), np.float32)
+    shapes = {"obs": (T, N, D), "action": (T, N, D), "reward": (T, N), "next_obs": (T, N, D)}
+    parts: dict[str, Any] = {name: np.zeros(x, np.float32) for name, x in shapes.items()}
     for i, (name, step, env) in enumerate(broken):
         parts[name][(step, env) if name == "reward" else (step, env, i % D)] = (np.nan, np.inf)[
             i % 2

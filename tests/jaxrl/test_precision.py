@@ -78,5 +78,5 @@ def test_arrays_of_64_bits_are_rounded_and_nothing_else_is_touched():
         narrow = precision.narrow(arrays)
         assert precision.in_float32(lambda: jnp.ones(()))().dtype == np.float32
     assert (narrow["x"].dtype, narrow["n"].dtype) == (np.float32, np.int32)
-    np.testing.assert_array_equal(narrow["x"], np.float32([1 / 3]))
+    np.testing.assert_array_equal(narrow["x"], np.array([1 / 3], np.float32))
     assert (narrow["key"], narrow["f"]) == (arrays["key"], "text")

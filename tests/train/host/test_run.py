@@ -383,7 +383,8 @@ class TestNonFinite:
         result = self.broken(tmp_path, "skip")
         rows = metrics_file.read_metrics(result.directory)
         assert 0 < rows[0]["skipped"] < rows[-1]["skipped"] < 20
-        assert np.isfinite(result.state.obs).all()
+        state: Any = result.state
+        assert np.isfinite(state.obs).all()
         told = r"of seed 0: environment \d pays a reward that is not finite in its step \d+: undone"
         assert re.search(told, " ".join(capsys.readouterr().out.split()))
 
