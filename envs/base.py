@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,6 +27,12 @@ class Within(NamedTuple):
 def is_traced(tree: Any) -> bool:
     """Whether any number of a pytree is unknown until a compiled program runs."""
     return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))
+
+
+def in_32_bits() -> AbstractContextManager[Any]:
+    """A context for numbers of 32 bits, also where JAX has been told to use 64."""
+    is_wide = jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
+    return jax.enable_x64(False) if is_wide else nullcontext()
 
 
 def check_name(what: str, name: str, known: Collection[str]) -> None:
@@ -128,9 +135,10 @@ class Environment(environment.Environment):
         return obs, state, reward, terminated, info
 
     def reset(self, key: jax.Array, params: Any = None) -> tuple[Any, Any]:
-        """The first observation and state of an episode: `(obs, state)`."""
+        """The first observation and state of an episode: `(obs, state)`, in 32 bits."""
         hash(self)  # jit says in many lines what this says in one
-        return self._reset(key, self.default_params if params is None else params)
+        with in_32_bits():
+            return self._reset(key, self.default_params if params is None else params)
 
     def step(
         self, key: jax.Array, state: Any, action: Any, params: Any = None
@@ -139,10 +147,11 @@ class Environment(environment.Environment):
 
         The same distribution as gymnax's own `step`, which would build the reset, its observation
         and the features of both at every step. `info` holds `terminated`, `truncated` and
-        `final_observation`, always.
+        `final_observation`, always. All numbers have 32 bits, also where JAX uses 64 elsewhere.
         """
-        params = self.default_params if params is None else params
-        return self._step(key, state, action, params)
+        with in_32_bits():
+            params = self.default_params if params is None else params
+            return self._step(key, state, action, params)
 
     @partial(jax.jit, static_argnames=("self",))
     def _reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 
 from jaxrl.types import Agent, Environment, PyTree, Transition, fresh_memory, where_tree
 
+RESTART = 2**31 - 1  # folded into a key for resets, so that other draws from it stay independent
+
 
 class EpisodeTotals(NamedTuple):
     """Sums over the running episode of each environment."""
@@ -34,6 +36,24 @@ def reset(
     )
     episode = EpisodeTotals(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32))
     return obs, env_state, fresh_memory(agent, num_envs), episode
+
+
+def restart(
+    env: Environment, env_params: PyTree, agent: Agent, world: World, chosen: jax.Array
+) -> World:
+    """The world with new episodes in those of N environments that are `chosen`, bool `[N]`.
+
+    Its key goes on as without.
+    """
+
+    def fresh() -> World:
+        key = jax.random.fold_in(world.key, RESTART)
+        begun = reset(env, env_params, agent, len(chosen), key)
+        old = (world.obs, world.env, world.memory, world.episode)
+        obs, env_state, memory, episode = where_tree(chosen, begun, old)
+        return World(obs, env_state, memory, episode, world.key)
+
+    return jax.lax.cond(jnp.any(chosen), fresh, lambda: world)
 
 
 def step(

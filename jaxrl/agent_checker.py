@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from jaxrl import acting
 from jaxrl.acting import World
+from jaxrl.precision import in_float32, narrow
 from jaxrl.types import Agent, AgentState, Environment, PyTree, Transition, below_params
 
 NUM_ENVS, NUM_STEPS = 4, 16
@@ -16,6 +17,7 @@ class AgentError(AssertionError):
     """An agent that breaks the contract; the message says how, in one line."""
 
 
+@in_float32
 def agent_checker(
     agent: Agent,
     env: Environment,
@@ -32,6 +34,7 @@ def agent_checker(
     a field named `params`. Of `greedy`, the same agent without exploration: the same action for
     every key, and from the parameters alone. The rollout is `[num_steps, num_envs]`.
     """
+    env_params = narrow(env_params)
     reset_key, act_key, init_key, update_key = jax.random.split(jax.random.key(seed), 4)
     world = World(*acting.reset(env, env_params, agent, num_envs, reset_key), act_key)
     obs, memory = jax.tree.map(lambda x: x[0], world.obs), agent.memory()

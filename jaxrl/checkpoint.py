@@ -201,7 +201,9 @@ def _refuse_other_state(path: Path, saved: dict[str, str], like: PyTree) -> None
     """Raises, naming what differs, unless the checkpoint has the leaves of `like`."""
     expected = {name: _describe(x) for name, x in _leaves(like).items()}
     if differences := mismatch(saved, expected):
-        raise CheckpointError(f"{path} holds another state: {differences}")
+        kinds = lambda leaves: {x.partition("[")[0] for x in leaves.values() if x[:4] == "key<"}
+        advice = ": set JAX_DEFAULT_PRNG_IMPL as it was then" * (kinds(saved) != kinds(expected))
+        raise CheckpointError(f"{path} holds another state: {differences}{advice}")
 
 
 def mismatch(found: dict[str, Any], expected: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxrl import acting, recurrence
 from jaxrl.acting import World
+from jaxrl.precision import in_float32, narrow
 from jaxrl.recurrence import Anchor, anchored
 from jaxrl.types import Agent, Environment, PyTree
 
@@ -110,6 +111,7 @@ def watch(
     return course.episodes, course.trajectory
 
 
+@in_float32
 def start(
     env: Environment,
     env_params: PyTree,
@@ -122,6 +124,7 @@ def start(
     deterministic: bool = False,
 ) -> Course:
     """The course of `watch` before the first step; jittable."""
+    env_params = narrow(env_params)
     playing = begin(env, env_params, agent, key, num_envs, deterministic)
     ended, now = jax.eval_shape(partial(_step, env, env_params, agent, agent_state), playing, 0)[1]
     blank = lambda shape, tree: jax.tree.map(lambda x: jnp.zeros(shape(x), x.dtype), tree)
@@ -129,6 +132,7 @@ def start(
     return Course(playing, episodes, blank(lambda x: (num_steps, *x.shape), now))
 
 
+@in_float32
 def advance(
     env: Environment,
     env_params: PyTree,
@@ -142,6 +146,7 @@ def advance(
     In how many pieces games are played makes no difference to them. The trajectory holds what is
     watched from `window.first` on, as far as its rows go.
     """
+    env_params = narrow(env_params)
     num_steps = len(jax.tree.leaves(course.trajectory.action)[0])
 
     def step_and_record(course: Course) -> Course:

@@ -1,16 +1,18 @@
 """Act, step, learn: one training update as a pure function. Knows no agent and no environment."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import acting, checks
+from jaxrl import acting, checks, nonfinite
 from jaxrl import blocks as in_blocks
 from jaxrl.acting import EpisodeTotals, World
 from jaxrl.checks import Count
+from jaxrl.precision import in_float32, narrow
 from jaxrl.types import Agent, Environment, PyTree
 
 
@@ -52,6 +54,7 @@ class Metrics(NamedTuple):
     episodes: jax.Array  # episodes finished during the rollout
     finished: dict[str, jax.Array]  # sums over them: "return", "length" and the env's outcome
     agent: dict[str, jax.Array]  # metrics of `Agent.update`
+    origin: Any = ()  # nonfinite.Origin in the rollout; () without one
 
 
 class Loop(NamedTuple):
@@ -99,11 +102,32 @@ def make_loop(
     without steps, and for blocks that are not equal.
     """
     check_config(config)
-    course_of = curriculum or unchanging(env_params)
+    course_of = curriculum or unchanging(narrow(env_params))
     return Loop(
-        init=lambda key: _init(env, agent, config, course_of, key),
-        update=lambda state: _update(env, agent, config, course_of, state),
+        init=in_float32(lambda key: _init(env, agent, config, course_of, key)),
+        update=Update(env, agent, config, course_of),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """`state -> (state, metrics)`: a rollout, and what an agent learns from it."""
+
+    env: Environment
+    agent: Agent
+    config: Config
+    curriculum: Curriculum
+    mends: bool = False
+    """Whether environments that showed or paid what is not finite start anew afterwards."""
+
+    @property
+    def mending(self) -> "Update":
+        """The same, for runs that go on after such an update."""
+        return replace(self, mends=True)
+
+    @in_float32
+    def __call__(self, state: TrainState) -> tuple[TrainState, Metrics]:
+        return _update(self, state)
 
 
 def check_config(config: Config) -> None:
@@ -132,15 +156,18 @@ def _init(
     )
 
 
-def _update(
-    env: Environment, agent: Agent, config: Config, curriculum: Curriculum, state: TrainState
-) -> tuple[TrainState, Metrics]:
+def _update(update: Update, state: TrainState) -> tuple[TrainState, Metrics]:
+    env, agent, curriculum = update.env, update.agent, update.curriculum
     env_params = curriculum.params(state.course)
 
     def step(world: World, _):
         return acting.step(env, env_params, agent, state.agent, world)
 
-    world, (rollout, ended) = jax.lax.scan(step, world_of(state), length=config.num_steps)
+    num_steps = update.config.num_steps
+    world, (rollout, ended) = jax.lax.scan(step, world_of(state), length=num_steps)
+    if update.mends:
+        chosen = nonfinite.broken_environments(rollout)
+        world = acting.restart(env, env_params, agent, world, chosen)
     key, update_key = jax.random.split(world.key)
     agent_state, agent_metrics = agent.update(state.agent, rollout, update_key)
     done = rollout.terminated | rollout.truncated  # [T, N]
@@ -148,6 +175,7 @@ def _update(
         episodes=jnp.sum(done),
         finished=jax.tree.map(lambda x: jnp.sum(jnp.where(done, x, 0)), ended),
         agent=agent_metrics,
+        origin=nonfinite.origin(rollout, state.updates * num_steps),
     )
     course, agent_state, measures = curriculum.advance(state.course, agent_state, metrics)
     after = state._replace(**world._replace(key=key)._asdict())

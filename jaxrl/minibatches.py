@@ -1,5 +1,6 @@
 """Passes over a batch in shuffled minibatches, as policy gradients and PQN learn from a rollout."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,19 @@ def mean_of_parts(
         return jax.tree.map(lambda x: x / num_parts, of_block(jax.tree.map(split(), batch)))
     totals = jax.vmap(of_block)(jax.tree.map(split(blocks), batch))
     return jax.tree.map(lambda x: jnp.sum(x, axis=0) / (blocks * num_parts), totals)
+
+
+def group_size(config: Any, rollout: tuple[int, ...], blocks: int) -> int:
+    """The largest group up to `shuffle_group` for a rollout of the shape `(T, N)`.
+
+    It divides the environments of a block, so that a group never holds two steps of one of them,
+    which are correlated, and their part of a minibatch. Also reads `minibatches` of the agent's
+    `config`.
+    """
+    num_steps, num_envs = rollout
+    width = num_envs // blocks
+    whole = math.gcd(width, num_steps * width // config.minibatches)
+    return next(x for x in range(min(config.shuffle_group, whole), 0, -1) if whole % x == 0)
 
 
 def check(size: int, num_minibatches: int, group: int, blocks: int) -> None:

@@ -122,10 +122,13 @@ def scale(returns: Statistics, reward: jax.Array, config: Config) -> jax.Array:
 
 
 def added(statistics: Statistics, batch: PyTree) -> Statistics:
-    """The statistics with those of a batch `[T, N, ...]` (Chan et al. 1979, eq. 2.1)."""
-    new = jnp.prod(jnp.array(jax.tree.leaves(batch)[0].shape[:2], jnp.float32))
-    total = statistics.count + new
-    share = new / total
+    """The statistics with those of a batch `[T, N, ...]` (Chan et al. 1979, eq. 2.1).
+
+    Of an entry that is not finite somewhere in the batch they stay: infinity would stay, too.
+    """
+    size = jnp.prod(jnp.array(jax.tree.leaves(batch)[0].shape[:2], jnp.float32))
+    total = statistics.count + size
+    share = size / total
 
     def mean_of(x: jax.Array, mean: jax.Array) -> jax.Array:
         return mean + share * (jnp.mean(x, (0, 1), jnp.float32) - mean)
@@ -135,22 +138,26 @@ def added(statistics: Statistics, batch: PyTree) -> Statistics:
         apart = jnp.mean(x, (0, 1)) - mean
         return (1 - share) * variance + share * jnp.var(x, (0, 1)) + share * (1 - share) * apart**2
 
-    means = jax.tree.map(mean_of, batch, statistics.mean)
-    return Statistics(
-        total, means, jax.tree.map(variance_of, batch, statistics.mean, statistics.variance)
-    )
+    old = (statistics.mean, statistics.variance)
+    new = (jax.tree.map(mean_of, batch, old[0]), jax.tree.map(variance_of, batch, *old))
+    is_finite = jax.tree.map(lambda *x: jnp.isfinite(x[0]) & jnp.isfinite(x[1]), *new)
+    mean, variance = (jax.tree.map(jnp.where, is_finite, *x) for x in zip(new, old, strict=True))
+    return Statistics(total, mean, variance)
 
 
 def added_returns(
     state: State, rollout: Transition, discount: float | jax.Array
 ) -> tuple[Statistics, jax.Array]:
-    """The statistics of returns after a rollout `[T, N]`, and the returns `[N]` of what goes on."""
+    """The statistics of returns after a rollout `[T, N]`, and the returns `[N]` of what goes on.
+
+    A reward that is not finite counts as 0.
+    """
     reward = rollout.reward  # [T, N] or [T, N, K]
     reward = jnp.sum(reward, -1) if reward.ndim > rollout.terminated.ndim else reward
 
     def step(return_: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
         reward, ended = now
-        return_ = discount * return_ + reward
+        return_ = discount * return_ + jnp.where(jnp.isfinite(reward), reward, 0.0)
         return jnp.where(ended, 0.0, return_), return_
 
     inputs = (reward, rollout.terminated | rollout.truncated)

@@ -137,7 +137,9 @@ def clipped_objective(ratio: jax.Array, advantage: jax.Array, clip: float | jax.
 
 
 def standardise(advantage: jax.Array) -> jax.Array:
-    """Zero mean and unit variance over a minibatch."""
+    """Zero mean and unit variance over a minibatch; one number alone, which has none, stays."""
+    if advantage.size == 1:
+        return advantage
     return (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
 
 

@@ -28,6 +28,8 @@ LAYERS = {
     "jaxrl.planning": 1,
     "jaxrl.acting": 1,
     "jaxrl.shards": 0,
+    "jaxrl.precision": 1,
+    "jaxrl.nonfinite": 1,
     "jaxrl.checkpoint": 1,
     "jaxrl.loop": 2,
     "jaxrl.evaluate": 3,

@@ -73,12 +73,14 @@ class Config:
     """Gradient steps per pass; must divide the rollout's transitions."""
     shuffle_group: Count = struct.field(pytree_node=False, default=1)
     """Neighbouring environments that stay together when a rollout is shuffled: faster above 1,
-    where networks are small; must divide a minibatch."""
+    where networks are small. The largest number up to this one is taken that divides the
+    environments of a block and their part of a minibatch."""
     microbatch_size: Count | None = struct.field(pytree_node=False, default=None)
     """Transitions of a block whose gradient is computed at once; those of a minibatch are added up,
     so it changes speed alone. A few hundred help a CPU with large minibatches. None: all."""
     standardise: bool = struct.field(pytree_node=False, default=True)
-    """Give the advantages of each minibatch zero mean and unit variance."""
+    """Give the advantages of each minibatch zero mean and unit variance; that of a minibatch of a
+    single transition stays as it is."""
 
 
 class State(NamedTuple):
@@ -135,7 +137,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
             return gradient_step(network, optimizer, learning, picked, now, blocks)
 
         start = Learning(state.params, state.opt_state, jnp.bool_(False), no_metrics(config))
-        sizes = (config.epochs, config.minibatches, config.shuffle_group, blocks)
+        group = minibatches.group_size(config, rollout.terminated.shape, blocks)
+        sizes = (config.epochs, config.minibatches, group, blocks)
         learned, metrics = minibatches.epochs(minibatch, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "stopped": learned.stopped.astype(jnp.float32),

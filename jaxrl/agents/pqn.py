@@ -51,7 +51,8 @@ class Config:
     """Gradient steps per pass; must divide the rollout's transitions."""
     shuffle_group: Count = struct.field(pytree_node=False, default=1)
     """Neighbouring environments that stay together when a rollout is shuffled: faster above 1,
-    where networks are small; must divide a minibatch."""
+    where networks are small. The largest number up to this one is taken that divides the
+    environments of a block and their part of a minibatch."""
 
 
 class State(NamedTuple):
@@ -118,7 +119,8 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
             return (params, opt_state), metrics
 
         start = (state.params, state.opt_state)
-        sizes = (config.epochs, config.minibatches, config.shuffle_group, blocks)
+        group = minibatches.group_size(config, rollout.terminated.shape, blocks)
+        sizes = (config.epochs, config.minibatches, group, blocks)
         (params, opt_state), metrics = minibatches.epochs(gradient_step, start, batch, key, *sizes)
         metrics = jax.tree.map(jnp.mean, metrics) | {
             "epsilon": epsilon_at(state.updates, config),

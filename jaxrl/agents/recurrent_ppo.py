@@ -61,7 +61,8 @@ class Config:
     minibatches: Count = struct.field(pytree_node=False, default=4)
     """Gradient steps per pass; must divide the number of environments."""
     standardise: bool = struct.field(pytree_node=False, default=True)
-    """Give the advantages of each minibatch zero mean and unit variance."""
+    """Give the advantages of each minibatch zero mean and unit variance; that of a minibatch of a
+    single transition stays as it is."""
 
 
 class State(NamedTuple):

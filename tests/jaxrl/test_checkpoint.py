@@ -4,6 +4,7 @@ import errno
 import json
 import logging
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -246,3 +247,17 @@ def test_twenty_megabytes_are_saved_in_a_second(tmp_path: Path):
         save(tmp_path, step, state, {})
         seconds.append(time.perf_counter() - began)
     assert min(seconds) < 1
+
+
+def test_keys_of_another_kind_are_told_from_other_differences(tmp_path):
+    state = lambda impl, size: {"key": jax.random.key(0, impl=impl), "x": jnp.zeros(size)}
+    checkpoint.save(tmp_path, 1, state("threefry2x32", 2), {})
+    for other, advice in (
+        (state("rbg", 2), ": set JAX_DEFAULT_PRNG_IMPL as it was then"),
+        (state("threefry2x32", 3), ""),
+    ):
+        with pytest.raises(checkpoint.CheckpointError) as error:
+            checkpoint.restore(tmp_path, other)
+        assert re.search(
+            f"holds another state: .*expected [a-z0-9<>]*\\[3?\\]{advice}$", str(error.value)
+        )

@@ -1,5 +1,8 @@
 """Shuffled minibatches: what they visit, and what they refuse."""
 
+import itertools
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -59,3 +62,29 @@ def test_groups_stay_together_and_are_as_likely_in_every_place():
 def test_refuses_minibatches_that_groups_do_not_fill(key):
     with pytest.raises(ValueError, match="of 6 transitions cannot be made of groups of 4"):
         visited(key, num_minibatches=2, group=4)
+
+
+class Sizes(NamedTuple):
+    """What `group_size` reads of a configuration."""
+
+    shuffle_group: int
+    minibatches: int
+
+
+def test_a_group_is_as_large_as_one_step_of_a_block_and_a_minibatch_allow():
+    for steps, envs, blocks, parts, largest in itertools.product(
+        (1, 4, 6), (1, 2, 3, 6, 16), (1, 2), (1, 2, 4), (1, 3, 4, 16)
+    ):
+        if envs % blocks or steps * envs // blocks % parts:
+            continue  # refused
+        group = minibatches.group_size(Sizes(largest, parts), (steps, envs), blocks)
+        time = np.arange(steps)[:, None] + np.zeros((1, envs // blocks), int)  # of one block
+        minibatch = steps * envs // blocks // parts
+        possible = [
+            size
+            for size in range(1, largest + 1)
+            if time.size % size == 0
+            and minibatch % size == 0
+            and (np.ptp(time.reshape(-1, size), axis=1) == 0).all()
+        ]
+        assert group == max(possible), (steps, envs, blocks, parts, largest)

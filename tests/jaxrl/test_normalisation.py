@@ -143,3 +143,22 @@ def test_the_agent_keeps_the_contract():
 def test_wrong_numbers_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
         normalisation.make(recorder(), Config(**wrong))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, 1e30])
+def test_one_number_that_is_not_finite_does_not_spoil_the_statistics(number):
+    agent = normalisation.make(recorder(), BOTH, N)
+    broken = rollout(1)
+    shown = broken.obs["x"].at[2, 1, 0].set(number)
+    broken = broken._replace(
+        obs=broken.obs | {"x": shown}, reward=broken.reward.at[1, 1].set(number)
+    )
+    state = agent.init(jax.random.key(0), jax.tree.map(lambda x: x[0, 0], broken.obs))
+    history = [rollout(0), broken, rollout(2)]
+    for batch in history:
+        state, _ = agent.update(state, batch, jax.random.key(0))
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves((state.params, state.returns)))
+    seen = np.stack([np.asarray(batch.obs["x"], float) for batch in history])[..., 1]  # unbroken
+    np.testing.assert_allclose(state.params.mean["x"][1], seen.mean(), rtol=1e-5)
+    np.testing.assert_allclose(state.params.variance["x"][1], seen.var(), rtol=1e-5)
+    assert abs(float(state.params.mean["x"][0]) - 3.0) < 3.0

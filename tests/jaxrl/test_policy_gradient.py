@@ -225,3 +225,23 @@ def test_numbers_of_actions_are_summed_up_and_choices_are_not():
     np.testing.assert_allclose(found["action_min"], rows.min(0), rtol=1e-6)
     np.testing.assert_allclose(found["action_max"], rows.max(0), rtol=1e-6)
     assert policy_gradient.of_actions(jnp.asarray(choices)) == {}
+
+
+def test_a_transition_alone_teaches_the_policy():
+    policy, value, batch = problem(0)
+    one = lambda tree: jax.tree.map(lambda x: x[:1], tree)
+
+    def objective(logits: jax.Array) -> jax.Array:
+        return policy_gradient.loss(Categorical(logits), one(value), one(batch), Config())[0]
+
+    logits = np.asarray(policy.logits[:1], float)
+    chance = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+    action, advantage = int(batch.action[0]), float(batch.advantage[0])
+    ratio = chance[0, action] / np.exp(float(batch.log_prob[0]))
+    clipped = ratio * advantage > np.clip(ratio, 0.8, 1.2) * advantage
+    own = (np.arange(A) == action) - chance
+    entropy = -(chance * np.log(chance)).sum()
+    of_entropy = -chance * (np.log(chance) + entropy)
+    expected = -advantage * ratio * own * (not clipped) - 0.3 * of_entropy
+    np.testing.assert_allclose(jax.grad(objective)(policy.logits[:1]), expected, rtol=1e-4)
+    assert not clipped

@@ -15,7 +15,8 @@ from typing import Any, TypeVar, cast
 import tyro
 
 from jaxrl import checks
-from train.host import devices, distributed, records
+from jaxrl.precision import in_float32
+from train.host import devices, distributed, jax_settings, records
 from train.host.config import field_of, flag, names_below
 from train.host.errors import (
     FAILED,
@@ -63,6 +64,7 @@ def command(function: Callable[[], object]) -> int:
 
     So it does with whatever arises in a user's own file, an environment's or a program's. Signs
     that stdout cannot hold are replaced there: they are not worth losing what was computed.
+    Commands compute in 32 bits, whatever `JAX_ENABLE_X64` says.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):  # not in a notebook
         sys.stdout.reconfigure(errors="replace")
@@ -70,7 +72,8 @@ def command(function: Callable[[], object]) -> int:
         with interruption(STOPPED), Ending():
             try:
                 devices.refuse_none()
-                function()
+                jax_settings.refuse_uncompiled()
+                in_float32(function)()
             finally:
                 sys.stdout.flush()  # here, where a closed pipe can still be handled
     except RunError as error:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxrl import nonfinite
 from jaxrl.loop import Metrics
 from jaxrl.types import PyTree, RunState, where_tree
 from train.host import devices, members
@@ -24,7 +25,7 @@ class Report(NamedTuple):
     """What a chunk of U updates of S seeds reports; a single seed has no axis S."""
 
     metrics: Metrics  # each [U, S, ...]
-    finite: jax.Array  # [U, S] bool; parameters and metrics after the update were finite
+    finite: jax.Array  # [U, S] bool; rollout, metrics and parameters of the update were finite
 
 
 class Programs(NamedTuple):
@@ -129,13 +130,17 @@ def guarded(update: Update, skip: bool) -> Callable[[RunState], tuple[RunState, 
     """`update` of one seed, which also reports whether its results are finite.
 
     With `skip`, an update that is not finite leaves the agent as it was, while environments and
-    keys move on. That needs a second copy of the agent's state, replay included, so it is optional.
+    keys move on; those environments of a loop that showed or paid what is not finite start anew.
+    That needs a second copy of the agent's state, replay included, so it is optional.
     """
+    update = getattr(update, "mending", update) if skip else update
 
     def checked(state: RunState) -> tuple[RunState, Report]:
         after, metrics = update(state)
         metrics = jax.tree.map(jnp.asarray, metrics)  # such as `episodes=0` where none are played
         finite = all_finite((parameters(after.agent), metrics))
+        if metrics.origin:
+            finite &= metrics.origin.step == nonfinite.NEVER
         if skip:
             after = after._replace(agent=where_tree(finite, after.agent, state.agent))
         return after, Report(metrics, finite)

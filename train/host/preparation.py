@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from jaxrl import checkpoint, checks
-from train.host import compiled, devices, memory, policy_files, records
+from train.host import compiled, devices, jax_settings, memory, policy_files, records
 from train.host.config import differences, plain
 from train.host.errors import UsageError, in_one_line
 from train.host.members import Members
@@ -30,6 +30,7 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
             raise UsageError(f"{error}: delete that folder to start over") from None
         if saved["counters"].keys() != set(Counters._fields):
             raise UsageError(f"{directory} was written by another version: start a new run")
+        jax_settings.refuse_other_draws(directory, saved)
     fixed = {"run.total_steps"} if training.budget_shapes_learning else set()
     changed = differences(saved["config"], plain(config), MAY_CHANGE - fixed)
     if changed:

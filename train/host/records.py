@@ -19,10 +19,12 @@ import jax
 import numpy as np
 import yaml
 
+from train.host import jax_settings
 from train.host.config import plain
 from train.host.errors import UsageError, in_one_line, naming
 
 CHECKPOINTS = "checkpoints"
+PRECISION = "jax_default_matmul_precision"
 ADVICE = "give a directory that a run of train has written, such as runs/NAME-DATE"
 
 
@@ -148,7 +150,8 @@ def finite_or_null(value: Any) -> Any:
 
 
 def provenance() -> dict[str, Any]:
-    """What else the exact numbers depend on: library versions, device and, if known, the commit."""
+    """What else the exact numbers depend on: library versions, device, settings of JAX and, if
+    known, the commit."""
     packages = ("jax", "jaxlib", "flax", "optax", "numpy")
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
@@ -159,5 +162,6 @@ def provenance() -> dict[str, Any]:
     return {
         "versions": {package: metadata.version(package) for package in packages},
         "device": jax.local_devices()[0].device_kind,
+        "settings": jax_settings.draw_settings() | {PRECISION: getattr(jax.config, PRECISION)},
         "git": commit,
     }

@@ -1,7 +1,6 @@
 """What a chunk reported, as counts and as the rows of `metrics.jsonl`."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -112,16 +111,3 @@ def mean_score(rows: list[dict[str, Any]], score: str) -> float | None:
     values = [value for row in rows if (value := scalars(row)[score]) is not None]
     values = [value for value in values if math.isfinite(value)]  # of members that go on
     return float(np.mean(values)) if values else None
-
-
-def what_is_not_finite(report: Report, counters: Counters, seeds: Sequence[int]) -> str:
-    """Names the first update that is not finite, its seed and measures.
-
-    `counters` are those before the chunk.
-    """
-    u, s = np.argwhere(~report.finite)[0]
-    measures = {**report.metrics.finished, **report.metrics.agent}
-    names = [name for name, x in measures.items() if not np.all(np.isfinite(x[u, s]))]
-    where = f"update {counters.updates + int(u) + 1} of seed {seeds[s]}"
-    said = " and ".join(names) or "the parameters"
-    return f"{where}: {said} {'is' if len(names) == 1 else 'are'} not finite"

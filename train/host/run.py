@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from jaxrl import checkpoint, checks
+from jaxrl.precision import in_float32
 from jaxrl.types import RunState
-from train.host import compiled, devices, distributed, log, metrics_file, records
+from train.host import compiled, devices, distributed, jax_settings, log, metrics_file, records
 from train.host.best import make as make_best
 from train.host.config import plain
 from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
@@ -52,6 +53,7 @@ class Result(NamedTuple):
     updates: int
 
 
+@in_float32
 def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     """Trains, records and evaluates; returns when the budget is used up.
 
@@ -60,6 +62,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     NonFiniteError as `on_nonfinite` says.
     """
     settings: Config = config.run
+    jax_settings.refuse_uncompiled()
     if settings.resume:
         refuse_other_config(training, config, name)
         refuse_lost(Path(settings.resume))
@@ -77,6 +80,8 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         if distributed.is_first():
             records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
+        if caution := jax_settings.caution():
+            display.say(f"{name}: {caution}")
         with live_page(settings, directory):
             with interruption(f"stopped while compiling: --resume {directory} begins the run"):
                 programs = compile_within_memory(traced, config)
@@ -147,6 +152,7 @@ def console() -> Console | None:
     return None if distributed.is_first() else Console(quiet=True)
 
 
+@in_float32
 def train_program(
     program: Program, config: Any, preset: str, training: Training | None = None
 ) -> Result:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from jaxrl import checkpoint
+from jaxrl.precision import in_float32
 from train.host import best as best_policies
 from train.host import compiled, policy_files, records
 from train.host.config import rebuild
@@ -16,6 +17,7 @@ from train.host.program import Program, Run, find
 from train.host.scores import agents_of
 
 
+@in_float32
 def load(directory: str | Path, best: bool = False) -> Run:
     """The newest whole checkpoint of a run. Raises UsageError if there is none.
 

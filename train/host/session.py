@@ -12,15 +12,16 @@ import numpy as np
 
 from jaxrl import checkpoint
 from jaxrl.types import RunState
-from train.host import compiled, devices, distributed, metrics_file, policy_files
+from train.host import compiled, devices, distributed, jax_settings, metrics_file, policy_files
 from train.host.best import Best
 from train.host.config import differences
 from train.host.errors import Interrupted, NonFiniteError
 from train.host.log import Log
 from train.host.members import Members
+from train.host.problems import Problem, advice, first_problem
 from train.host.progress import Display, clock, per_second
 from train.host.records import CHECKPOINTS, resume_flag
-from train.host.rows import Counters, by_seed, chunk_rows, counted, mean_score, what_is_not_finite
+from train.host.rows import Counters, by_seed, chunk_rows, counted, mean_score
 from train.host.scores import evaluate_run, write_evaluation
 from train.host.settings import Config, Evaluation, PlayConfig, Training
 from train.host.signals import StopRequest
@@ -99,11 +100,15 @@ class Session:
         report = by_seed(jax.device_get(report), count)  # waits for the chunk
         seconds = time.perf_counter() - started
         if not report.finite.all():
-            problem = what_is_not_finite(report, counters, self.members.seeds)
+            problem = first_problem(report, counters.updates, self.members.seeds)
             if self.settings.on_nonfinite == "restore" and not self.leaves_behind:
                 return self.restore(counters, seconds, problem)
             if not self.goes_on(report):
-                raise self.not_finite(problem)
+                is_vain = self.settings.on_nonfinite == "skip"
+                vain = ", and no update of its chunk is finite, so skipping does not help"
+                raise self.not_finite(problem, vain if is_vain else "")
+            if not self.leaves_behind and not any(counters.skipped):
+                self.display.say(f"{problem.description}: undone, as are later ones like it")
         counters = counted(counters, report, seconds, self.training.settled)
         rows, counters = self.scored(state, counters, length)
         told = None
@@ -205,9 +210,10 @@ class Session:
         """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
         if checkpoint.steps(self.directory / CHECKPOINTS):
             state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
+            jax_settings.refuse_other_draws(self.directory, meta)
             counters = Counters(**meta["counters"])
-            ours = {name: self.meta[name] for name in ("versions", "device")}
-            for change in differences({name: meta[name] for name in ours}, ours):
+            ours = {name: self.meta[name] for name in ("versions", "device", "settings")}
+            for change in differences({name: meta.get(name, ours[name]) for name in ours}, ours):
                 _log.warning("%s since the run was saved: it may not continue bit for bit", change)
         else:
             zeros = [0] * len(self.members.seeds)
@@ -224,14 +230,16 @@ class Session:
         return state, counters
 
     def restore(
-        self, counters: Counters, seconds: float, problem: str
+        self, counters: Counters, seconds: float, problem: Problem
     ) -> tuple[RunState, Counters]:
         """The newest checkpoint again, all seeds of it, with other random numbers."""
         state, saved = self.load()
         attempt = counters.restores + 1 - saved.restores
         if attempt > MAX_RESTORES:
-            raise self.not_finite(f"{problem}, also after each of {MAX_RESTORES} restores")
-        self.display.say(f"{problem}: back to update {saved.updates} with new random numbers")
+            raise self.not_finite(problem, f", also after each of {MAX_RESTORES} restores")
+        self.display.say(
+            f"{problem.description}: back to update {saved.updates} with new random numbers"
+        )
         fold_in = FOLD_IN_EACH if state.key.ndim else jax.random.fold_in
         state = state._replace(key=fold_in(state.key, attempt))
         state = devices.like(state, self.programs.like)
@@ -239,13 +247,11 @@ class Session:
             restores=counters.restores + 1, seconds=counters.seconds + seconds
         )
 
-    def not_finite(self, problem: str) -> NonFiniteError:
-        policies = {"skip", "restore"} - {self.settings.on_nonfinite}
-        resumption = resume_flag(self.resumed or self.directory)
-        return NonFiniteError(
-            f"{problem}: lower the learning rate, or try {resumption} "
-            f"--run.on-nonfinite {' or '.join(sorted(policies))}"
-        )
+    def not_finite(self, problem: Problem, addition: str) -> NonFiniteError:
+        """The error that ends the run; `addition` is what was tried in vain."""
+        policy, run = self.settings.on_nonfinite, str(self.resumed or self.directory)
+        remedy = advice(problem, self.meta["config"], policy, run)
+        return NonFiniteError(f"{problem.description}{addition}: {remedy}")
 
     def evaluate(self, state: RunState) -> Evaluation | None:
         """Evaluates the trained agents, if wanted; prints and writes the scores.

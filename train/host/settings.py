@@ -117,8 +117,8 @@ class Config:
     checkpoint_every: Count = 20
     """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
     on_nonfinite: Literal["raise", "skip", "restore"] = "raise"
-    """If training yields NaN or infinity: stop, undo that update, or return to the newest
-    checkpoint."""
+    """If an update meets or yields NaN or infinity: stop; undo it, and start environments that show
+    or pay such numbers anew; or return to the newest checkpoint."""
     log: Literal["none", "tensorboard", "wandb"] = "none"
     """Write the numbers of the record also for TensorBoard, or for Weights & Biases (offline,
     unless WANDB_MODE says otherwise), into the run directory."""

@@ -7,12 +7,14 @@ from typing import Any
 
 import jax
 
+from jaxrl.precision import in_float32
 from train.host import policy_files, runs
 from train.host.config import plain, rebuild
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Program, Run, find
 
 
+@in_float32
 def as_run(name: str | Path) -> Run:
     """A policy as a run of one agent; its directory, `runs/policy-NAME`, may not exist."""
     path = policy_files.file_of(name)

@@ -8,8 +8,9 @@ import logging
 from collections.abc import Callable
 from http import HTTPStatus
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from jaxrl.precision import in_float32
 from train.host.errors import UsageError
 from train.host.live import Game
 from train.host.private_address import MACHINE, PrivateAddress, headers
@@ -88,14 +89,19 @@ class Table:
 
         self.open += 1
         try:
-            game = await asyncio.to_thread(self.make_game)
-            await connection.send(await asyncio.to_thread(messages.told, game))
+            game = await in_thread(self.make_game)
+            await connection.send(await in_thread(messages.told, game))
             async for message in connection:
-                await connection.send(await asyncio.to_thread(messages.answer, game, message))
+                await connection.send(await in_thread(messages.answer, game, message))
         except ConnectionClosed:
             pass
         finally:
             self.open -= 1
+
+
+async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What `function` returns, computed in 32 bits, as the command itself does, by a thread."""
+    return await asyncio.to_thread(in_float32(function), *arguments)
 
 
 def _silent() -> logging.Logger:

@@ -22,6 +22,7 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.stimulation import Known, PredictiveModel
 from jaxrl.networks import latent_filter, latent_information
 from jaxrl.networks.latent import SequenceVAE, Window
+from jaxrl.precision import in_float32
 from jaxrl.types import PyTree
 from train.host import runs
 from train.host.errors import UsageError, in_one_line
@@ -68,6 +69,7 @@ class Fitted(NamedTuple):
     trail: np.ndarray  # [T, d] filtered states, the newest last; may be empty
 
 
+@in_float32
 def load(run: str | Path, seed: int | None = None, policy: str = "", field: str = "") -> Fitted:
     """The model of a run of `train.vector_field`: a fit to data, or a learner of an experiment.
 
@@ -195,11 +197,11 @@ def _made(
     velocity = jax.jit(own.velocity)
     single = lambda *x: tuple(jnp.asarray(part, jnp.float32) for part in x)
     return Fitted(
-        filter=lambda y, u: filtered(*seen(y, u)),
-        forecast=forecast_of,
-        predict=lambda z, u: predict(*single(z, u)),
-        velocity=lambda z: velocity(*single(z)),
-        deviation=lambda z: deviation(*single(z)),
+        filter=in_float32(lambda y, u: filtered(*seen(y, u))),
+        forecast=in_float32(forecast_of),
+        predict=in_float32(lambda z, u: predict(*single(z, u))),
+        velocity=in_float32(lambda z: velocity(*single(z))),
+        deviation=in_float32(lambda z: deviation(*single(z))),
         planning=own.planning,
         low=np.asarray(low, np.float32),
         high=np.asarray(high, np.float32),

@@ -446,3 +446,15 @@ def test_learning_rates_vmap_in_one_trace(key):
     kernels = jax.tree.leaves(params)[-1]
     assert not np.allclose(kernels[0], kernels[1])
     assert not np.allclose(kernels[1], kernels[2])
+
+
+def test_steps_of_one_environment_are_shuffled_one_by_one():
+    env = toy.ActionObservationReward()
+    network: Any = ActorCritic(MLP((2,)), env.num_actions)
+
+    def trained(group: int) -> Any:
+        config = ppo.Config(minibatches=2, shuffle_group=group)
+        train = make_train(env, network, config, num_updates=1, num_envs=1, num_steps=8)
+        return jax.jit(train)(jax.random.key(0))[0].agent
+
+    chex.assert_trees_all_equal(trained(group=4), trained(group=1))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 import yaml
 
@@ -267,3 +268,8 @@ def test_help_may_be_cut_short():
         assert process.stderr
         process.stdout.close()  # as `head` does when it has enough
         assert process.stderr.read() == b""
+
+
+def test_a_process_that_compiles_nothing_is_refused(capsys: pytest.CaptureFixture):
+    with jax.disable_jit():
+        assert refusal(["plain"], capsys).startswith("JAX_DISABLE_JIT is on, but")

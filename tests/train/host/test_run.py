@@ -15,15 +15,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxrl import checkpoint
 from jaxrl.evaluate import evaluate
-from jaxrl.loop import Metrics, TrainState
+from jaxrl.loop import Config as LoopConfig
+from jaxrl.loop import Metrics, TrainState, make_loop
 from tests.train import tiny
 from tests.train.host.crashes import bits, timeless_rows
-from train.host import compiled, metrics_file
+from train.host import compiled, jax_settings, metrics_file
 from train.host.command import main, parse
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, NonFiniteError, UsageError
 from train.host.run import Result, run
@@ -250,6 +252,25 @@ def test_another_configuration_is_refused(whole: Result, capsys: pytest.CaptureF
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("setting", "advice"),
+    [
+        (lambda: jax.default_prng_impl("rbg"), "set JAX_DEFAULT_PRNG_IMPL=threefry2x32"),
+        (lambda: jax.threefry_partitionable(False), "set JAX_THREEFRY_PARTITIONABLE=1"),
+    ],
+)
+def test_a_run_goes_on_with_the_kind_of_keys_that_it_began_with(
+    setting: Callable, advice: str, whole: Result, capsys: pytest.CaptureFixture
+):
+    assert jax_settings.caution() == ""
+    with setting():
+        assert main(tiny.PROGRAM, ["--resume", str(whole.directory)]) == 2
+        assert re.fullmatch(
+            ".*: numbers depend on the devices and on the seeds .*", jax_settings.caution()
+        )
+    assert capsys.readouterr().err.strip().endswith(advice)
+
+
 def test_an_edited_config_file_is_noticed(tmp_path: Path, whole: Result):
     directory = shutil.copytree(whole.directory, tmp_path / "run")
     path = directory / "config.yaml"
@@ -307,6 +328,23 @@ def test_enough_episodes_end_a_run(tmp_path: Path):
     assert checkpoint.steps(result.directory / "checkpoints")[-1] == rows[-1]["updates"] < UPDATES
 
 
+class Breaking(tiny.Walk):
+    """One episode in five or so turns into NaN in its seventh step, and never ends."""
+
+    def reset(self, key, params):
+        chance_key, key = jax.random.split(key)
+        obs, (position, time) = super().reset(key, params)
+        return obs, (position, jnp.where(jax.random.bernoulli(chance_key, 0.2), -1_000, time))
+
+    def step(self, key, state, action, params):
+        obs, after, reward, terminated, truncated, info = super().step(key, state, action, params)
+        broken = (state[1] < 0) & (state[1] >= -994)
+        nothing = jnp.where(broken, jnp.nan, 0.0)
+        after = (after[0] + nothing, jnp.where(broken, state[1] + 1, after[1]))
+        info = info | {"final_observation": info["final_observation"] + nothing}
+        return obs + nothing, after, reward + nothing, terminated & ~broken, truncated, info
+
+
 class TestNonFinite:
     """One update of the timeline yields NaN: the one whose random `bits` are known."""
 
@@ -339,6 +377,31 @@ class TestNonFinite:
     def test_skip_stops_where_nothing_is_left(self, tmp_path: Path):
         with pytest.raises(NonFiniteError, match="update 1 of seed 0"):
             train(self.poisoned(tmp_path, float("inf"), on_nonfinite="skip"))
+
+    def test_skip_starts_broken_environments_anew(self, tmp_path: Path, capsys):
+        """Else they would stay broken, and no update of the last chunks would count."""
+        result = self.broken(tmp_path, "skip")
+        rows = metrics_file.read_metrics(result.directory)
+        assert 0 < rows[0]["skipped"] < rows[-1]["skipped"] < 20
+        state: Any = result.state
+        assert np.isfinite(state.obs).all()
+        told = r"of seed 0: environment \d pays a reward that is not finite in its step \d+: undone"
+        assert re.search(told, " ".join(capsys.readouterr().out.split()))
+
+    def test_an_environment_is_blamed_for_what_it_pays(self, tmp_path: Path):
+        match = (
+            r"environment \d pays a reward .*: mend the environment, or try --resume .*restore or"
+        )
+        with pytest.raises(NonFiniteError, match=match):
+            self.broken(tmp_path, "raise")
+
+    def broken(self, tmp_path: Path, on_nonfinite: str) -> Result:
+        fields = {"directory": tmp_path / "run", "chunk_steps": 10 * tiny.PER_UPDATE}
+        config = configure("plain", 20, **fields, on_nonfinite=on_nonfinite)
+        agent, size = tiny.make_agent(config.agent), LoopConfig(tiny.NUM_ENVS, tiny.NUM_STEPS)
+        init, update = make_loop(Breaking(), (), agent, size)
+        training = tiny.make_training(config)._replace(init=init, update=update)
+        return run(training, config, tiny.PROGRAM.address, "plain")
 
     def test_restore(self, tmp_path: Path, healthy: Healthy, capsys: pytest.CaptureFixture):
         """Back to update 4, and another way on from there."""
