@@ -1,6 +1,7 @@
 """Distributions against explicit sums, numerical integration and the frequencies of samples."""
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -393,9 +394,10 @@ def test_clipped_against_scipy_and_its_samples():
     """Inside the density, on a bound the probability beyond it; an infinite bound does nothing."""
     mean, scale = np.array([0.3, -0.5, 1.0]), np.array([1.0, 2.0, 0.5])
     low, high = np.array([0.0, -np.inf, -np.inf]), np.array([np.inf, -1.0, np.inf])
-    policy = Clipped(*jax.tree.map(jnp.float32, (Normal(mean, scale), low, high)))
+    raw = Normal(jnp.float32(mean), jnp.float32(scale))
+    policy = Clipped(raw, jnp.float32(low), jnp.float32(high))
     action = np.asarray(samples(policy, jax.random.key(6), 20_000))
-    normal = scipy.stats.norm(mean, scale)
+    normal: Any = scipy.stats.norm(mean, scale)
     on_low, on_high = np.mean(action == low, 0), np.mean(action == high, 0)
     np.testing.assert_allclose(on_low, normal.cdf(low), atol=0.01)
     np.testing.assert_allclose(on_high, normal.sf(high), atol=0.01)

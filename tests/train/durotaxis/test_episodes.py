@@ -241,7 +241,7 @@ def ended_of(arrived: list[bool], length: list[int], progress: list[float]):
     column: Any = lambda values: np.array(values)[:, None]
     outcome = {"arrived": column(arrived), "progress": column(progress)}
     outcome |= {"num_nodes": column(length), "reward_way": column(progress)}
-    complete = np.ones((len(arrived), 1), bool)
+    complete: Any = np.ones((len(arrived), 1), bool)
     return jaxrl_evaluate.Episodes(
         column(progress), column(length), column(arrived), column(arrived), outcome, complete
     )
