@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import yaml
 from tests.train import tiny
 from train.host import records
 from train.host.command import command, main, one_line, parse
-from train.host.config import plain
-from train.host.errors import INTERRUPTED, Interrupted, NonFiniteError, UsageError
+from train.host.config import flag, plain
+from train.host.errors import INTERRUPTED, REFUSED, Interrupted, NonFiniteError, UsageError
 from train.sweep import files
 from train.sweep.__main__ import main as sweep
 
@@ -243,14 +244,19 @@ def test_other_exits(capsys: pytest.CaptureFixture):
     def press_ctrl_c():
         raise KeyboardInterrupt
 
-    def misprogrammed():
-        raise RuntimeError("a bug")
+    def bug_of_a_user():
+        raise RuntimeError("a bug\nand more of it")
 
     assert command(lambda: None) == 0
     assert command(press_ctrl_c) == INTERRUPTED
     assert "what it had written is whole; start it again" in capsys.readouterr().err
-    with pytest.raises(RuntimeError, match="a bug"):
-        command(misprogrammed)
+    assert command(bug_of_a_user) == REFUSED
+    error = capsys.readouterr().err
+    assert error.startswith("RuntimeError: a bug (")
+    assert f"{Path(__file__).name}:" in error
+    assert error.count("\n") == 1
+    with pytest.raises(AttributeError):
+        command(partial(flag, 3))  # a bug of this library is one: a traceback helps to mend it
 
 
 def test_signs_that_stdout_cannot_hold_are_replaced(monkeypatch: pytest.MonkeyPatch):
