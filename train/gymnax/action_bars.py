@@ -27,7 +27,7 @@ def bars(game: Recording, space: Any) -> dict[str, Bars]:
 
 
 def bars_of_part(game: Recording, space: Any) -> dict[str, Bars]:
-    """Those of one number of a Discrete, of one vector of a Box, or of several choices."""
+    """Bars of one number of a Discrete, of one vector of a Box, or of several choices."""
     explained = game.explained
     if (choices := num_choices(space)) is not None:
         p, action = explained["node_probabilities"], np.asarray(game.action)

@@ -76,14 +76,14 @@ def ends_by_limit(env: Environment, params: Any) -> bool:
         return False
     structure = jax.tree.structure(params)
 
-    def terminated(*numbers: Any) -> Any:
+    def ends(*numbers: Any) -> Any:
         with_limit = structure.unflatten(numbers)
         start_key, action_key, key = jax.random.split(jax.random.key(0), 3)
         _, state = env.reset(start_key, params)
         action = env.action_space(params).sample(action_key)
         return env.step_env(key, state, action, with_limit)[3]
 
-    depends = used_inputs(jax.make_jaxpr(terminated)(*(x for _, x in leaves)).jaxpr)
+    depends = used_inputs(jax.make_jaxpr(ends)(*(x for _, x in leaves)).jaxpr)
     if not depends[names.index("max_steps_in_episode")]:
         return False
     try:

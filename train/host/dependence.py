@@ -4,7 +4,7 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
 
 def used_inputs(jaxpr: Jaxpr) -> list[bool]:
-    """For each input of a traced function, whether its outputs may depend on it.
+    """Whether the outputs of a traced function may depend on each of its inputs.
 
     Liveness, backwards through the equations; within loops every output counts as wanted.
     """

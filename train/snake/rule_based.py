@@ -111,11 +111,11 @@ def make_game(options: Options) -> tuple[OpenSnake, Params]:
 
 def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]:
     """Plays the games of each player: the settings, and `scores.summaries` by player."""
-    found, console = {}, Console(highlight=False, soft_wrap=True)
+    by_player, console = {}, Console(highlight=False, soft_wrap=True)
     for name in options.players or able(env.board):
         began = time.perf_counter()
-        found[name] = play(env, params, PLAYERS[name], options)
-        score, seconds = found[name]["score"], time.perf_counter() - began
+        by_player[name] = play(env, params, PLAYERS[name], options)
+        score, seconds = by_player[name]["score"], time.perf_counter() - began
         mean = number_text(score) or "unknown"
         console.print(f"{name}  {options.games:,} games  score {mean}  {clock(seconds)}")
     return {
@@ -124,7 +124,7 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
         "rules": options.rules,
         "max_steps": params.max_steps_in_episode,
         "key": options.key,
-        "players": found,
+        "players": by_player,
     }
 
 
