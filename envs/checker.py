@@ -16,6 +16,7 @@ from envs.contract import (
     check_same_structure,
     description,
     require,
+    with_fields,
 )
 from envs.spaces import check_inside, check_space, contains
 
@@ -195,7 +196,7 @@ def check_time_limit(env: Any, params: Any) -> None:
     """
     if not hasattr(params, "max_steps_in_episode"):
         return
-    short = params.replace(max_steps_in_episode=1)
+    short = with_fields(params, max_steps_in_episode=1)
     for seed in range(8):
         reset_key, key, action_key = jax.random.split(jax.random.key(seed), 3)
         _, state = env.reset(reset_key, params)

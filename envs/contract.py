@@ -52,6 +52,17 @@ def check_params(params: Any) -> None:
     time_limit(params)
 
 
+def fields_of(params: Any) -> dict[str, Any]:
+    """The fields of parameters by name; none of what is no dataclass or named tuple."""
+    return params._asdict() if hasattr(params, "_asdict") else dict(getattr(params, "__dict__", {}))
+
+
+def with_fields(params: Any, **values: Any) -> Any:
+    """Parameters with other values in some fields."""
+    replace = getattr(params, "_replace", None) or params.replace
+    return replace(**values)
+
+
 def time_limit(params: Any) -> int | None:
     """The steps after which an episode is truncated; None: never, or not known.
 

@@ -86,6 +86,8 @@ def check_part(name: str, space: Any) -> None:
         require(space.n >= 1, f"{name} has a Discrete of {space.n}; expected 1 at least")
     elif isinstance(space, spaces.Box):
         check_box(name, space)
+    elif (choices := getattr(space, "nvec", None)) is not None:
+        require(bool(np.all(np.asarray(choices) >= 1)), f"{name} has nvec {choices}; expected 1 on")
 
 
 def check_box(name: str, box: spaces.Box) -> None:

@@ -14,6 +14,7 @@ from envs.wrappers.action_repeat import ActionRepeat
 from envs.wrappers.flatten_observation import FlattenObservation
 from envs.wrappers.frame_stack import FrameStack
 from envs.wrappers.last_action import LastAction
+from envs.wrappers.plain_actions import PlainActions
 from envs.wrappers.sticky_actions import StickyActions
 from envs.wrappers.wrapper import Wrapper
 
@@ -22,6 +23,7 @@ __all__ = [
     "FlattenObservation",
     "FrameStack",
     "LastAction",
+    "PlainActions",
     "StickyActions",
     "Wrapper",
 ]

@@ -23,9 +23,11 @@ from envs.wrappers import (
     FlattenObservation,
     FrameStack,
     LastAction,
+    PlainActions,
     StickyActions,
     Wrapper,
 )
+from envs.wrappers.plain_actions import as_space_has_it, is_plain, plain_space
 
 T = 40
 CARTPOLE, BREAKOUT, PENDULUM = (
@@ -389,6 +391,45 @@ def test_parts_are_flattened_as_gymnasium_does():
     np.testing.assert_array_equal(space.high, wide.high)
     env_checker(FrameStack(env, 2), params)
     env_checker(inner, params)
+
+
+FORMS = {
+    "scalar": (spaces.Box(-1.0, 1.0, ()), [0.5], np.float32(0.5)),
+    "matrix": (spaces.Box(-1.0, 1.0, (1, 2), jnp.float16), [0.5, 1], np.float16([[0.5, 1]])),
+    "from 3": (spaces.Box(3, 9, (2,), jnp.int32), [0, 6], np.int32([3, 9])),
+    "bytes": (spaces.Box(0, 255, (2,), jnp.uint8), [7, 255], np.uint8([7, 255])),
+    "bool": (spaces.Box(0, 1, (3,), jnp.bool_), [1, 0, 1], np.array([True, False, True])),
+    "bounds": (spaces.Box(-2, jnp.array([0, 5]), (2,), jnp.int8), [2, 7], np.int8([0, 5])),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_plain_actions_are_what_the_space_says(form):
+    """As a part of a tuple in a dict, too, beside what is plain already."""
+    space, action, expected = FORMS[form]
+    assert not is_plain(space)
+    plain = plain_space(space)
+    assert is_plain(plain)
+    assert plain.contains(jnp.array(action, plain.dtype))
+    whole = spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Tuple([space])})
+    given = as_space_has_it(whole, {"b": jnp.int32(1), "a": (jnp.array(action, plain.dtype),)})
+    np.testing.assert_array_equal(given["a"][0], expected)
+    assert (given["a"][0].dtype, given["a"][0].shape) == (expected.dtype, expected.shape)
+    assert given["b"] == 1
+    inner = plain_space(whole).spaces
+    assert inner["a"].spaces[0].shape == (len(action),)
+
+
+def test_plain_actions_reach_the_environment():
+    class Bytes(Recorder):
+        def action_space(self, params=None):
+            return spaces.Box(10, 20, (), jnp.uint8)
+
+    env = PlainActions(Bytes())
+    _, state = env.reset(jax.random.key(0))
+    obs, *_ = env.step(jax.random.key(1), state, jnp.array([4]))
+    assert obs[0] == 14
+    assert PlainActions(CARTPOLE).action_space().n == 2
 
 
 def test_gradients_flow_where_the_wrapped_environment_lets_them():

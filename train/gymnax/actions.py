@@ -58,18 +58,11 @@ def num_choices(action: Any) -> tuple[int, ...] | None:
     """How many actions each choice has of a vector of integers from 0 on; None: it is not one.
 
     It is a space with `nvec`, as MultiDiscrete of Gymnasium has, or a Box of integers. Raises
-    ValueError for a Box that does not begin at 0, and for too many choices.
+    ValueError for too many choices.
     """
     choices = getattr(action, "nvec", None)
     if isinstance(action, spaces.Box) and np.issubdtype(np.dtype(action.dtype), np.integer):
-        low, high = (
-            np.broadcast_to(np.asarray(x), action.shape) for x in (action.low, action.high)
-        )
-        if np.any(low != 0):
-            raise ValueError(
-                f"actions are {action}: integers that begin at {low.min()}, expected 0"
-            )
-        choices = high.astype(float) + 1
+        choices = np.broadcast_to(np.asarray(action.high, float), action.shape) + 1
     if choices is None:
         return None
     if np.ndim(choices) != 1 or np.sum(choices) > MOST_CHOICES:

@@ -4,16 +4,17 @@ import ast
 import contextlib
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import gymnax
 from gymnax.environments import environment, spaces
 
 import envs
 from envs import wrappers
-from envs.contract import ContractError, time_limit
+from envs.contract import ContractError, fields_of, time_limit, with_fields
 from envs.spaces import Composite
-from jaxrl.checks import INT32, Count, Share, may_be_positive
+from envs.wrappers.plain_actions import has_plain_actions
+from jaxrl.checks import INT32, Range, Share, may_be_positive
 from train.gymnax import own_file
 from train.gymnax.actions import has_parts
 from train.host.errors import in_one_line
@@ -34,11 +35,11 @@ class Game:
     """NAME=NUMBER: fields of its parameters, such as memory_length=10 of MemoryChain-bsuite."""
     sticky: Share = 0.0
     """Probability that the last action is repeated instead of the chosen one (sticky actions)."""
-    action_repeat: Count = 1
+    action_repeat: Annotated[int, Range(least=1, most=1_000)] = 1
     """Steps that each action is taken for."""
     last_action: bool = False
     """Observe the last action as well, one-hot; for observations that are vectors."""
-    frame_stack: Count = 1
+    frame_stack: Annotated[int, Range(least=1, most=1_000)] = 1
     """Newest observations that are shown together."""
 
 
@@ -76,7 +77,9 @@ def make(game: Game) -> Made:
     except ContractError as error:
         raise ValueError(f"env.id {game.id}: {error}") from error
     if ":" in game.id:
-        own_file.check(game.id, env, params)
+        own_file.check(game.id, env, params, game.options)
+    if not has_plain_actions(env, params):
+        env = wrappers.PlainActions(env)
     if isinstance(env.observation_space(params), Composite):
         env = wrappers.FlattenObservation(env)
     if may_be_positive(game.sticky):
@@ -127,7 +130,7 @@ def pairs(field: str, given: tuple[str, ...]) -> dict[str, Any]:
         try:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
-            found[name] = value
+            found[name] = float(value) if value.lower() in ("inf", "-inf", "nan") else value
         if isinstance(found[name], list):
             found[name] = tuple(found[name])
         if isinstance(found[name], float) and "." not in value:
@@ -141,14 +144,22 @@ def with_numbers(name: str, params: Any, numbers: dict[str, Any]) -> Any:
     for field, value in numbers.items():
         old = getattr(params, field, None)
         if not isinstance(old, int | float) or not isinstance(value, int | float):
-            fields = [x for x, y in vars(params).items() if isinstance(y, int | float)]
+            fields = [x for x, y in fields_of(params).items() if isinstance(y, int | float)]
             raise ValueError(
                 f"env.numbers has {field}={value}, expected numbers for {', '.join(fields)} of "
                 f"{name}"
             )
-        if isinstance(old, int) and not (math.isfinite(value) and value == int(value)):
-            raise ValueError(f"env.numbers has {field}={value}, expected an integer")
-        if isinstance(old, int) and abs(value) > INT32:
-            raise ValueError(f"env.numbers has {field}={value}, expected at most {INT32:,}")
-        params = params.replace(**{field: type(old)(value)})
+        check_number(field, value, old)
+        params = with_fields(params, **{field: type(old)(value)})
     return params
+
+
+def check_number(field: str, value: int | float, old: int | float) -> None:
+    """Raises ValueError unless a number is of the kind of the one that it replaces."""
+    if isinstance(old, int) and not (math.isfinite(value) and value == int(value)):
+        raise ValueError(f"env.numbers has {field}={value}, expected an integer")
+    if isinstance(old, int) and abs(value) > INT32:
+        raise ValueError(f"env.numbers has {field}={value}, expected at most {INT32:,}")
+    may_be_infinite = math.isinf(old) or field == "max_steps_in_episode"
+    if not (math.isfinite(value) or (may_be_infinite and value == math.inf)):
+        raise ValueError(f"env.numbers has {field}={value}, expected a finite number")

@@ -12,8 +12,8 @@ from envs.contract import ContractError
 from train.host.dependence import used_inputs
 from train.host.origin import explain
 
-CHECKED: set[tuple[type, str]] = set()
-"""What has been checked in this process: the class of the environment, and its parameters."""
+CHECKED: set[tuple[type, str, tuple[str, ...]]] = set()
+"""What has been checked in this process: the class of an environment, its parameters, options."""
 
 
 def load(name: str, options: dict[str, Any]) -> tuple[Environment, Any]:
@@ -39,12 +39,13 @@ def load(name: str, options: dict[str, Any]) -> tuple[Environment, Any]:
     return env, env.default_params if params is None else params
 
 
-def check(name: str, env: Environment, params: Any) -> None:
+def check(name: str, env: Environment, params: Any, options: tuple[str, ...] = ()) -> None:
     """Raises ValueError, in one line, for an environment that breaks the contract.
 
     Prints a line for each of its habits that learning would suffer from.
     """
-    if (type(env), repr(params)) in CHECKED:
+    identity = (type(env), repr(params), options)
+    if identity in CHECKED:
         return
     try:
         with warnings.catch_warnings(record=True) as habits:
@@ -52,7 +53,7 @@ def check(name: str, env: Environment, params: Any) -> None:
             check_contract(env, params)
     except ContractError as error:
         raise ValueError(f"env.id {name} breaks the contract: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"env.id {name} cannot be traced: {explain(error)}") from error
     for habit in habits:
         print(f"gymnax: {name}: {habit.message}")
@@ -61,7 +62,7 @@ def check(name: str, env: Environment, params: Any) -> None:
             f"gymnax: {name} terminates at its time limit, so the future there counts as worth "
             "nothing: let step_env return the terminal state alone, the limit truncates by itself"
         )
-    CHECKED.add((type(env), repr(params)))
+    CHECKED.add(identity)
 
 
 def ends_by_limit(env: Environment, params: Any) -> bool:

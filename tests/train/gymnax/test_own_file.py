@@ -22,6 +22,8 @@ from train.policies.export import main as policies
 from train.report.__main__ import main as report
 
 FILE = '''
+from collections import namedtuple
+
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -99,9 +101,21 @@ class Named(Changed):
 class Integers(Pairs):
     def action_space(self, params=None):
         return spaces.Box(0, jnp.array([1, 2]), (2,), jnp.int32)
-class FromOne(Pairs):
+class Bytes(Pairs):
+    """Remembers the action, of a dtype of its own, in the state."""
     def action_space(self, params=None):
-        return spaces.Box(1, 2, (2,), jnp.int32)
+        return spaces.Box(1, 3, (2, 1), jnp.uint8)
+    def push(self, action):
+        assert (action.dtype, action.shape) == (jnp.uint8, (2, 1))
+        return (action[0, 0] > 1).astype(int)
+class NoChoice(Pairs):
+    def action_space(self, params=None):
+        space = spaces.Space()
+        space.nvec = np.array([2, 0])
+        return space
+class Quits(Changed):
+    def push(self, action):
+        raise SystemExit(3)
 class HalfOpen(Pairs):
     def action_space(self, params=None):
         return spaces.Box(jnp.array([0.0, -1.0]), jnp.array([jnp.inf, 1.0]), (2,))
@@ -134,6 +148,9 @@ class Limitless:
 class Plain:
     max_steps_in_episode = 9
 
+InTuple = namedtuple("InTuple", vars(EnvParams()))
+
+def in_tuple(): return CartPole(), InTuple(**vars(EnvParams()))
 def text(): return CartPole(), WithText()
 def endless(): return CartPole(), Endless()
 def limitless(): return CartPole(), Limitless()
@@ -169,7 +186,8 @@ def module(tmp_path_factory) -> Iterator[str]:
         ("Theirs", "action_space gives a Discrete of gymnasium"),
         ("UpsideDown", "action_space has a Box from 1.0 to -1.0; expected low below high"),
         ("HoldsArray", "HoldsArray.goals is a ndarray, which cannot be hashed: make it a tuple"),
-        ("FromOne", "integers that begin at 1, expected 0"),
+        ("NoChoice", "action_space has nvec [2 0]; expected 1 on"),
+        ("Quits", "cannot be traced: SystemExit: 3"),
         ("LacksPart", "without the part 'y' of observation_space"),
         ("text", "params.name is a str; expected numbers"),
         ("plain", "params is a Plain; expected numbers in a flax.struct.dataclass"),
@@ -218,6 +236,16 @@ def test_instances_and_endless_environments_are_taken(module):
     assert environments.make(Game(f"{module}:endless")).limit is None
 
 
+def test_numbers_of_named_tuples_and_infinity(module):
+    game = Game(f"{module}:in_tuple", numbers=("max_steps_in_episode=5", "gravity=3"))
+    params = environments.make(game).params
+    assert (params.max_steps_in_episode, params.gravity) == (5, 3.0)
+    game = Game(f"{module}:endless", numbers=("max_steps_in_episode=inf",))
+    assert environments.make(game).limit is None
+    with pytest.raises(ValueError, match="gravity=inf, expected a finite number"):
+        environments.make(Game("CartPole-v1", numbers=("gravity=inf",)))
+
+
 @pytest.mark.parametrize("limit", ["0", "-1", "3_000_000_000", "1e400", "nan"])
 def test_impossible_limits_are_refused(limit):
     with pytest.raises(ValueError, match="max_steps_in_episode"):
@@ -230,6 +258,7 @@ def test_impossible_limits_are_refused(limit):
         ("Pairs", Joint),
         ("Named", Joint),
         ("Integers", PerNode),
+        ("Bytes", PerNode),
         ("HalfOpen", Clipped),
         ("Enormous", Normal),
         ("Changed", Categorical),
