@@ -57,8 +57,8 @@ def plain_space(space: Any) -> Any:
     )
     if jnp.issubdtype(space.dtype, jnp.floating):
         return spaces.Box(jnp.asarray(low), jnp.asarray(high), low.shape, jnp.float32)
-    choices = high.astype(np.float64) - low.astype(np.float64)
-    return spaces.Box(np.zeros_like(choices), choices, choices.shape, jnp.int32)
+    span = jnp.asarray(high.astype(np.float64) - low.astype(np.float64))
+    return spaces.Box(jnp.zeros_like(span), span, span.shape, jnp.int32)
 
 
 def as_space_has_it(space: Any, action: Any) -> Any:

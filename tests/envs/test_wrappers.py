@@ -394,12 +394,20 @@ def test_parts_are_flattened_as_gymnasium_does():
 
 
 FORMS = {
-    "scalar": (spaces.Box(-1.0, 1.0, ()), [0.5], np.float32(0.5)),
-    "matrix": (spaces.Box(-1.0, 1.0, (1, 2), jnp.float16), [0.5, 1], np.float16([[0.5, 1]])),
-    "from 3": (spaces.Box(3, 9, (2,), jnp.int32), [0, 6], np.int32([3, 9])),
-    "bytes": (spaces.Box(0, 255, (2,), jnp.uint8), [7, 255], np.uint8([7, 255])),
+    "scalar": (spaces.Box(-1.0, 1.0, ()), [0.5], np.array(0.5, np.float32)),
+    "matrix": (
+        spaces.Box(-1.0, 1.0, (1, 2), jnp.float16),
+        [0.5, 1],
+        np.array([[0.5, 1]], np.float16),
+    ),
+    "from 3": (spaces.Box(3, 9, (2,), jnp.int32), [0, 6], np.array([3, 9], np.int32)),
+    "bytes": (spaces.Box(0, 255, (2,), jnp.uint8), [7, 255], np.array([7, 255], np.uint8)),
     "bool": (spaces.Box(0, 1, (3,), jnp.bool_), [1, 0, 1], np.array([True, False, True])),
-    "bounds": (spaces.Box(-2, jnp.array([0, 5]), (2,), jnp.int8), [2, 7], np.int8([0, 5])),
+    "bounds": (
+        spaces.Box(-2, jnp.array([0, 5]), (2,), jnp.int8),
+        [2, 7],
+        np.array([0, 5], np.int8),
+    ),
 }
 
 
