@@ -15,6 +15,8 @@ from train.vector_field import spike_times
 
 HUGE, TINY = 1e15, 1e-15
 """Numbers beyond these have squares and sums of squares that float32 cannot hold."""
+ROUNDED = 1e-3
+"""Share of the spread of a channel by which float32 may move its numbers."""
 USUAL = (1e-3, 1e3)
 """Standard deviations of data that learn well; others are named."""
 SHOWN_CHANNELS = 8
@@ -31,6 +33,7 @@ class Data(NamedTuple):
     u: np.ndarray  # [E, T, m]; 0 in padding
     observed: np.ndarray  # bool [E, T, n]; false where missing, and in padding
     lengths: np.ndarray  # int [E]
+    holds_counts: bool = False  # whether all observed are whole numbers from 0 on, unrounded
 
     @property
     def is_complete(self) -> bool:
@@ -46,7 +49,7 @@ class Data(NamedTuple):
     def cut(self, which: slice, steps: slice, lengths: np.ndarray) -> "Data":
         """Some steps of some of the episodes, which then have these lengths."""
         y, u, observed = (x[which, steps] for x in self[:3])
-        return Data(y, u, observed, lengths)
+        return Data(y, u, observed, lengths, self.holds_counts)
 
     def episode(self, which: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`y [T, n]`, `u [T, m]` and `observed [T, n]` of one episode, without padding."""
@@ -61,7 +64,12 @@ def joined(episodes: Sequence[tuple[np.ndarray, np.ndarray]]) -> Data:
     y = np.stack([pad(y.astype(np.float32), np.nan) for y, _ in episodes])
     u = np.stack([pad(u.astype(np.float32), 0) for _, u in episodes])
     observed = ~np.isnan(y)
-    return Data(np.where(observed, y, 0), u, observed, lengths)
+    holds_counts = all(_are_counts(y) for y, _ in episodes)  # float32 would make others whole
+    return Data(np.where(observed, y, 0), u, observed, lengths, holds_counts)
+
+
+def _are_counts(y: np.ndarray) -> bool:
+    return bool(np.all(np.isnan(y) | (y >= 0) & (y == np.round(y))))
 
 
 def write_experiments(
@@ -216,23 +224,38 @@ def _refuse_scale(path: str, episodes: list[tuple[np.ndarray, np.ndarray]]) -> N
     if np.isnan(y).all():
         raise ValueError(f"y in {path} has no values, all are NaN")
     for name, array in (("y", y), ("u", u)):
-        largest = np.nanmax(np.abs(array))
+        largest = _largest(array).max()
         if largest > HUGE:
             raise ValueError(
                 f"{name} in {path} has values up to {largest:.2g}; expected at most {HUGE:g}: "
                 "divide by their standard deviation"
             )
+        _refuse_rounded(name, path, array)
     span = spans(y).max()
     if 0 < span < TINY:
         raise ValueError(
             f"y in {path} varies by {span:.2g}; expected more than {TINY:g}: divide by its "
             "standard deviation"
         )
-    if span > 0 and spans(y.astype(np.float32)).max() == 0:
+
+
+def _refuse_rounded(name: str, path: str, x: np.ndarray) -> None:
+    """Raises ValueError for channels that float32 rounds to few values; those of x `[N, n]`."""
+    span, moved = spans(x), _largest(x - x.astype(np.float32))
+    # What is constant but for the rounding of float64 loses nothing.
+    varies = span > np.maximum(TINY, 4 * np.spacing(_largest(x)))
+    lost = np.flatnonzero(varies & (moved > ROUNDED * span))
+    if len(lost):
+        k = lost[0]
         raise ValueError(
-            f"y in {path} varies by {span:.2g} around {np.nanmax(np.abs(y)):.2g}, less than "
-            "float32 resolves: subtract the mean"
+            f"channel {k} of {name} in {path} has a spread of {span[k]:.2g} around "
+            f"{np.nanmean(x[:, k]):.2g}, which float32 cannot hold: subtract its mean"
         )
+
+
+def _largest(x: np.ndarray) -> np.ndarray:
+    """Largest magnitude `[n]` in each channel of x `[N, n]`; 0 if all are NaN."""
+    return np.where(np.isnan(x), 0, np.abs(x)).max(0)
 
 
 def spans(y: np.ndarray) -> np.ndarray:
@@ -256,7 +279,7 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
             f"y is constant in {len(constant)} of {y.shape[1]} channels ({shown}{more}, counted "
             "from 0), which adds nothing to the scores: leave them out"
         )
-    if holds_counts(data) and noise != "poisson":
+    if data.holds_counts and noise != "poisson":
         found.append(
             "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
         )
@@ -271,8 +294,3 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
                 "order 1: rescale them"
             )
     return found
-
-
-def holds_counts(data: Data) -> bool:
-    """Whether all that was observed are whole numbers from 0 on."""
-    return not np.any(data.y < 0) and bool(np.all(data.y == np.round(data.y)))

@@ -158,7 +158,7 @@ def test_spike_times_are_counted_as_numpy_counts_them(tmp_path):
         expected = np.histogram(times[owners == unit], edges)[0]
         np.testing.assert_array_equal(data.y[0, :, unit], expected)
     assert data.y.sum() == len(times)
-    assert recordings.holds_counts(data)
+    assert data.holds_counts
 
 
 def test_spikes_of_several_episodes_and_files(tmp_path):
@@ -259,6 +259,44 @@ def test_what_is_unusual_is_named():
     (line,) = recordings.oddities(counts)
     assert "y holds counts" in line
     assert recordings.oddities(counts, "poisson") == []
+
+
+SMALL = np.random.default_rng(1).normal(size=(90, 2))
+
+
+@pytest.mark.parametrize("name", ["y", "u"])
+@pytest.mark.parametrize(
+    ("offset", "scale"), [(1e6, 0.5), (3e7, 0.5), (1e6, 1e-3), (-1e9, 1), (1, 1e-9), (1e12, 1e3)]
+)
+def test_what_float32_would_round_to_few_values_is_refused(tmp_path, name, offset, scale):
+    x = SMALL.copy()
+    x[:, 1] = offset + scale * x[:, 1]
+    x[3, 0] = x[4, 1] = np.nan if name == "y" else offset
+    arrays = {"y": SMALL, "u": SMALL, name: x}
+    span = np.nanmax(x[:, 1]) - np.nanmin(x[:, 1])
+    with pytest.raises(ValueError, match=f"channel 1 of {name} in ") as error:
+        recordings.load(saved(tmp_path / "far.npz", **arrays))
+    assert f"has a spread of {span:.2g} around {offset:.2g}, which float32" in str(error.value)
+    assert str(error.value).endswith("cannot hold: subtract its mean")
+
+
+def test_what_float32_holds_is_taken(tmp_path):
+    """Numbers that it has, also far from 0; a constant, though rounded; an offset of some size."""
+    exact = (1e6 + SMALL).astype(np.float32)
+    constant = np.full(SMALL.shape, 1234.1)
+    constant[1] = np.nextafter(constant[1], 0)
+    for x in (exact, 1e7 + np.round(SMALL), 1e3 + SMALL, constant, 1e6 * SMALL, 0 * SMALL + 0.1):
+        data = recordings.load(saved(tmp_path / "x.npz", y=x, u=x))
+        np.testing.assert_array_equal(data.y[0], np.asarray(x, np.float32))
+
+
+def test_counts_are_whole_before_float32(tmp_path):
+    wide = 2e7 + 1e5 * SMALL
+    assert (wide.astype(np.float32) % 1 == 0).all()
+    for y, expected in ((wide, False), (np.round(wide), True), (-np.round(wide), False)):
+        data = recordings.load(saved(tmp_path / "x.npz", y=y, u=SMALL))
+        assert data.holds_counts is expected
+        assert data.cut(slice(None), slice(20), np.array([20])).holds_counts is expected
 
 
 ALL_POLICIES = ("off", "random", "hold5", "bang5", "myopic", "d_optimal", "a_optimal")
