@@ -102,6 +102,8 @@ def load(paths: str | Sequence[str], bin_width: float = 1.0) -> Data:
 
     Raises ValueError, in one line, which says what is wrong with them.
     """
+    if not 0 < bin_width < np.inf:
+        raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
     paths = [paths] if isinstance(paths, str) else list(paths)
     arrays = [_arrays(path) for path in paths]
     units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
@@ -180,6 +182,12 @@ def _with_all_axes(
         raise ValueError(
             f"y and u in {path} have shapes {shapes}; expected as many steps of both, T in [T, n] "
             "and [T, m]: transpose what has time along its last axis"
+        )
+    if all(x.ndim == 2 and len(x) == 1 < x.shape[1] for x in full.values()):
+        shapes = " and ".join(f"{name} {x.shape}" for name, x in full.items())
+        raise ValueError(
+            f"{path} has one step of many channels, {shapes}; expected a row for each step: "
+            "transpose them"
         )
     full = {name: x.astype(float).reshape(-1, *x.shape[-2:]) for name, x in full.items()}
     return full.get("y"), full["u"]
@@ -271,14 +279,21 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
     `noise` is what the channels are taken to have.
     """
     y, found = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1]), []
-    constant = np.flatnonzero(spans(y) == 0)
-    if len(constant):
-        shown = ", ".join(map(str, constant[:SHOWN_CHANNELS]))
-        more = ", …" if len(constant) > SHOWN_CHANNELS else ""
+    steps, channels = int(data.lengths.sum()), y.shape[1]
+    if channels > steps:
         found.append(
-            f"y is constant in {len(constant)} of {y.shape[1]} channels ({shown}{more}, counted "
-            "from 0), which adds nothing to the scores: leave them out"
+            f"y has {channels} channels and only {steps} steps: give [E, T] of one channel a last "
+            "axis, y[..., None], and transpose what has time along its last axis"
         )
+    empty = np.isnan(y).all(0)
+    for what, which in (
+        ("has no values, all are NaN,", empty),
+        ("is constant", (spans(y) == 0) & ~empty),
+    ):
+        if which.any():
+            found.append(
+                f"y {what} in {_listed(which)}, which adds nothing to the scores: leave them out"
+            )
     if data.holds_counts and noise != "poisson":
         found.append(
             "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
@@ -294,3 +309,11 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
                 "order 1: rescale them"
             )
     return found
+
+
+def _listed(which: np.ndarray) -> str:
+    """How many channels of all, and the first of them."""
+    numbers = np.flatnonzero(which)
+    first = ", ".join(map(str, numbers[:SHOWN_CHANNELS]))
+    more = ", …" if len(numbers) > SHOWN_CHANNELS else ""
+    return f"{len(numbers)} of {len(which)} channels ({first}{more}, counted from 0)"

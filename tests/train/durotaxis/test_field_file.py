@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.durotaxis import config, field, greys
+from train.durotaxis import config, field
+from train.durotaxis.greys import read
 
 
 def written(path, values) -> str:
@@ -189,7 +190,7 @@ def test_a_tiff_is_turned_as_it_says(tmp_path, kind, compression):
     for orientation, expected in turned.items():
         path = tmp_path / f"{orientation}.tif"
         Image.fromarray(stored).save(path, tiffinfo={274: orientation}, compression=compression)
-        np.testing.assert_array_equal(greys.read(str(path)).values, expected)
+        np.testing.assert_array_equal(read(str(path)).values, expected)
 
 
 @pytest.mark.parametrize("scale", [2.0, 0.5, 3.25])
