@@ -278,22 +278,8 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
 
     `noise` is what the channels are taken to have.
     """
-    y, found = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1]), []
-    steps, channels = int(data.lengths.sum()), y.shape[1]
-    if channels > steps:
-        found.append(
-            f"y has {channels} channels and only {steps} steps: give [E, T] of one channel a last "
-            "axis, y[..., None], and transpose what has time along its last axis"
-        )
-    empty = np.isnan(y).all(0)
-    for what, which in (
-        ("has no values, all are NaN,", empty),
-        ("is constant", (spans(y) == 0) & ~empty),
-    ):
-        if which.any():
-            found.append(
-                f"y {what} in {_listed(which)}, which adds nothing to the scores: leave them out"
-            )
+    y = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1])
+    found = _channel_oddities(y, int(data.lengths.sum()))
     if data.holds_counts and noise != "poisson":
         found.append(
             "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
@@ -311,9 +297,21 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
     return found
 
 
-def _listed(which: np.ndarray) -> str:
-    """How many channels of all, and the first of them."""
-    numbers = np.flatnonzero(which)
-    first = ", ".join(map(str, numbers[:SHOWN_CHANNELS]))
-    more = ", …" if len(numbers) > SHOWN_CHANNELS else ""
-    return f"{len(numbers)} of {len(which)} channels ({first}{more}, counted from 0)"
+def _channel_oddities(y: np.ndarray, steps: int) -> list[str]:
+    """What is odd about the channels of y `[N, n]`, NaN where missing, of which so many count."""
+    lines, empty = [], np.asarray(np.isnan(y).all(0))
+    if len(empty) > steps:
+        lines.append(
+            f"y has {len(empty)} channels and only {steps} steps: give [E, T] of one channel a "
+            "last axis, y[..., None], and transpose what has time along its last axis"
+        )
+    constant = (spans(y) == 0) & ~empty
+    for what, which in (("has no values, all are NaN,", empty), ("is constant", constant)):
+        if count := np.count_nonzero(which):
+            shown = ", ".join(map(str, np.flatnonzero(which)[:SHOWN_CHANNELS]))
+            more = ", …" if count > SHOWN_CHANNELS else ""
+            lines.append(
+                f"y {what} in {count} of {len(which)} channels ({shown}{more}, counted from 0), "
+                "which adds nothing to the scores: leave them out"
+            )
+    return lines
