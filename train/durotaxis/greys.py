@@ -32,7 +32,8 @@ class Greys(NamedTuple):
 def read(path: str) -> Greys:
     """The greys, or floats, of an image. Raises ValueError, in one line, for others."""
     try:
-        with Image.open(path) as image:
+        # Pillow maps a file that it knows by its path into memory, and then leaves it unturned.
+        with open(path, "rb") as file, Image.open(file) as image:
             tags = getattr(image, "tag_v2", {})  # of a TIFF
             _refuse(image, tags)
             values = np.asarray(image, np.float64)

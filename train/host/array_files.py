@@ -69,7 +69,12 @@ def of_shape(array: np.ndarray, shape: Sequence[int]) -> np.ndarray | None:
 
 
 def as_whole(array: np.ndarray) -> np.ndarray | None:
-    """int64 of whole numbers, which may be floats, as of pandas or MATLAB; None of others."""
+    """int64 of whole numbers, which may be floats, as of pandas or MATLAB; None of others.
+
+    Booleans are none: they are a mask, where sizes or ids are expected.
+    """
+    if array.dtype.kind == "b":
+        return None
     if array.dtype.kind == "f" and not (np.isfinite(array) & (array == np.round(array))).all():
         return None
     if array.size and not -(2**63) <= int(array.min()) <= int(array.max()) < 2**63:

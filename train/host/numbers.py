@@ -20,6 +20,7 @@ def whole(text: str) -> int:
     except ValueError:
         pass
     try:
+        float(text)  # refuses underscores out of place, which Decimal drops
         number = Decimal(text)
         if number.adjusted() < MOST_DIGITS and number == number.to_integral_value():
             return int(number)

@@ -28,7 +28,7 @@ from train.host.progress import busy
 from train.host.records import write_arrays
 from train.vector_field import baselines, episodes, series
 from train.vector_field.config import Config, make_model
-from train.vector_field.recordings import Data, holds_counts, load, oddities
+from train.vector_field.recordings import Data, load, oddities
 from train.vector_field.scores import AHEAD, SKIPPED
 
 SCORE = "r2_10"
@@ -106,7 +106,7 @@ def make_training(config: Config) -> settings.Training:
 def fitting(config: Config, data: Data) -> Config:
     """The configuration with the sizes of the data. Raises ValueError if its noise does not fit."""
     env = replace(config.env, channels=data.y.shape[-1], num_inputs=data.u.shape[-1])
-    if env.noise == "poisson" and not holds_counts(data):
+    if env.noise == "poisson" and not data.holds_counts:
         raise ValueError("y holds numbers that are not counts; choose env.noise gaussian")
     if env.noise == "none":
         raise ValueError("recorded data are noisy; choose env.noise gaussian or poisson")
@@ -258,7 +258,7 @@ def learned(config: Config, model: Any, fit: Fit, data: Data) -> dict[str, np.nd
         return belief.mean, jnp.diagonal(belief.covariance, axis1=-2, axis2=-1), ahead
 
     found = []
-    for y, u, observed, length in zip(*data, strict=True):
+    for y, u, observed, length in zip(*data[:4], strict=True):
         seen = None if data.is_complete else observed
         parts = (np.array(x) for x in of_episode(y, u, seen))
         found.append([np.where(_column(length, x), x, np.nan) for x in parts])

@@ -15,6 +15,8 @@ from train.vector_field import spike_times
 
 HUGE, TINY = 1e15, 1e-15
 """Numbers beyond these have squares and sums of squares that float32 cannot hold."""
+ROUNDED = 1e-3
+"""Share of the spread of a channel by which float32 may move its numbers."""
 USUAL = (1e-3, 1e3)
 """Standard deviations of data that learn well; others are named."""
 SHOWN_CHANNELS = 8
@@ -31,6 +33,7 @@ class Data(NamedTuple):
     u: np.ndarray  # [E, T, m]; 0 in padding
     observed: np.ndarray  # bool [E, T, n]; false where missing, and in padding
     lengths: np.ndarray  # int [E]
+    holds_counts: bool = False  # whether all observed are whole numbers from 0 on, unrounded
 
     @property
     def is_complete(self) -> bool:
@@ -46,7 +49,7 @@ class Data(NamedTuple):
     def cut(self, which: slice, steps: slice, lengths: np.ndarray) -> "Data":
         """Some steps of some of the episodes, which then have these lengths."""
         y, u, observed = (x[which, steps] for x in self[:3])
-        return Data(y, u, observed, lengths)
+        return Data(y, u, observed, lengths, self.holds_counts)
 
     def episode(self, which: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`y [T, n]`, `u [T, m]` and `observed [T, n]` of one episode, without padding."""
@@ -61,7 +64,12 @@ def joined(episodes: Sequence[tuple[np.ndarray, np.ndarray]]) -> Data:
     y = np.stack([pad(y.astype(np.float32), np.nan) for y, _ in episodes])
     u = np.stack([pad(u.astype(np.float32), 0) for _, u in episodes])
     observed = ~np.isnan(y)
-    return Data(np.where(observed, y, 0), u, observed, lengths)
+    holds_counts = all(_are_counts(y) for y, _ in episodes)  # float32 would make others whole
+    return Data(np.where(observed, y, 0), u, observed, lengths, holds_counts)
+
+
+def _are_counts(y: np.ndarray) -> bool:
+    return bool(np.all(np.isnan(y) | (y >= 0) & (y == np.round(y))))
 
 
 def write_experiments(
@@ -94,6 +102,8 @@ def load(paths: str | Sequence[str], bin_width: float = 1.0) -> Data:
 
     Raises ValueError, in one line, which says what is wrong with them.
     """
+    if not 0 < bin_width < np.inf:
+        raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
     paths = [paths] if isinstance(paths, str) else list(paths)
     arrays = [_arrays(path) for path in paths]
     units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
@@ -173,6 +183,12 @@ def _with_all_axes(
             f"y and u in {path} have shapes {shapes}; expected as many steps of both, T in [T, n] "
             "and [T, m]: transpose what has time along its last axis"
         )
+    if all(x.ndim == 2 and len(x) == 1 < x.shape[1] for x in full.values()):
+        shapes = " and ".join(f"{name} {x.shape}" for name, x in full.items())
+        raise ValueError(
+            f"{path} has one step of many channels, {shapes}; expected a row for each step: "
+            "transpose them"
+        )
     full = {name: x.astype(float).reshape(-1, *x.shape[-2:]) for name, x in full.items()}
     return full.get("y"), full["u"]
 
@@ -216,23 +232,38 @@ def _refuse_scale(path: str, episodes: list[tuple[np.ndarray, np.ndarray]]) -> N
     if np.isnan(y).all():
         raise ValueError(f"y in {path} has no values, all are NaN")
     for name, array in (("y", y), ("u", u)):
-        largest = np.nanmax(np.abs(array))
+        largest = _largest(array).max()
         if largest > HUGE:
             raise ValueError(
                 f"{name} in {path} has values up to {largest:.2g}; expected at most {HUGE:g}: "
                 "divide by their standard deviation"
             )
+        _refuse_rounded(name, path, array)
     span = spans(y).max()
     if 0 < span < TINY:
         raise ValueError(
             f"y in {path} varies by {span:.2g}; expected more than {TINY:g}: divide by its "
             "standard deviation"
         )
-    if span > 0 and spans(y.astype(np.float32)).max() == 0:
+
+
+def _refuse_rounded(name: str, path: str, x: np.ndarray) -> None:
+    """Raises ValueError for channels that float32 rounds to few values; those of x `[N, n]`."""
+    span, moved = spans(x), _largest(x - x.astype(np.float32))
+    # What is constant but for the rounding of float64 loses nothing.
+    varies = span > np.maximum(TINY, 4 * np.spacing(_largest(x)))
+    lost = np.flatnonzero(varies & (moved > ROUNDED * span))
+    if len(lost):
+        k = lost[0]
         raise ValueError(
-            f"y in {path} varies by {span:.2g} around {np.nanmax(np.abs(y)):.2g}, less than "
-            "float32 resolves: subtract the mean"
+            f"channel {k} of {name} in {path} has a spread of {span[k]:.2g} around "
+            f"{np.nanmean(x[:, k]):.2g}, which float32 cannot hold: subtract its mean"
         )
+
+
+def _largest(x: np.ndarray) -> np.ndarray:
+    """Largest magnitude `[n]` in each channel of x `[N, n]`; 0 if all are NaN."""
+    return np.where(np.isnan(x), 0, np.abs(x)).max(0)
 
 
 def spans(y: np.ndarray) -> np.ndarray:
@@ -247,16 +278,9 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
 
     `noise` is what the channels are taken to have.
     """
-    y, found = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1]), []
-    constant = np.flatnonzero(spans(y) == 0)
-    if len(constant):
-        shown = ", ".join(map(str, constant[:SHOWN_CHANNELS]))
-        more = ", …" if len(constant) > SHOWN_CHANNELS else ""
-        found.append(
-            f"y is constant in {len(constant)} of {y.shape[1]} channels ({shown}{more}, counted "
-            "from 0), which adds nothing to the scores: leave them out"
-        )
-    if holds_counts(data) and noise != "poisson":
+    y = np.where(data.observed, data.y, np.nan).reshape(-1, data.y.shape[-1])
+    found = _channel_oddities(y, int(data.lengths.sum()))
+    if data.holds_counts and noise != "poisson":
         found.append(
             "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
         )
@@ -273,6 +297,21 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
     return found
 
 
-def holds_counts(data: Data) -> bool:
-    """Whether all that was observed are whole numbers from 0 on."""
-    return not np.any(data.y < 0) and bool(np.all(data.y == np.round(data.y)))
+def _channel_oddities(y: np.ndarray, steps: int) -> list[str]:
+    """What is odd about the channels of y `[N, n]`, NaN where missing, of which so many count."""
+    lines, empty = [], np.asarray(np.isnan(y).all(0))
+    if len(empty) > steps:
+        lines.append(
+            f"y has {len(empty)} channels and only {steps} steps: give [E, T] of one channel a "
+            "last axis, y[..., None], and transpose what has time along its last axis"
+        )
+    constant = (spans(y) == 0) & ~empty
+    for what, which in (("has no values, all are NaN,", empty), ("is constant", constant)):
+        if count := np.count_nonzero(which):
+            shown = ", ".join(map(str, np.flatnonzero(which)[:SHOWN_CHANNELS]))
+            more = ", …" if count > SHOWN_CHANNELS else ""
+            lines.append(
+                f"y {what} in {count} of {len(which)} channels ({shown}{more}, counted from 0), "
+                "which adds nothing to the scores: leave them out"
+            )
+    return lines

@@ -145,10 +145,12 @@ def lengths(
     if end.shape != steps.shape or not np.isfinite(end).all() or np.any(end <= 0):
         raise ValueError(f"duration must be a time above 0, or [{len(steps)}] of them")
     bins = bins_before(end, bin_width)
-    if np.any(bins < 1) or np.any(bins > steps):
+    unfit = np.flatnonzero((bins < 1) | (bins > steps))
+    if len(unfit):
+        e = unfit[0]
         raise ValueError(
-            f"a duration of {end.max():g} has {bins.max():.0f} bins of {bin_width:g}, and u "
-            f"{steps.max()} steps: give an input for each bin, or another --env.bin-width"
+            f"a duration of {end[e]:g} has {bins[e]:.0f} bins of {bin_width:g}, and u "
+            f"{steps[e]} steps: give an input for each bin, or another --env.bin-width"
         )
     return bins.astype(int), end
 
@@ -162,11 +164,13 @@ def counts(
     last whole bin are left out. Raises ValueError for spikes after the end.
     """
     last = (end + _rounding(end)) * (1 + SLACK)
-    late = int(np.sum(spikes.times - _rounding(spikes.times) > last[spikes.episodes]))
-    if late:
+    late = spikes.times - _rounding(spikes.times) > last[spikes.episodes]
+    if late.any():
+        time, episode = spikes.times[late][0], spikes.episodes[late][0]
         raise ValueError(
-            f"{late} spikes are later than the end of their episode, at {end.max():g}: give its "
-            "duration and an input for each bin, or another --env.bin-width"
+            f"{late.sum()} spikes are later than the end of their episode, such as one at {time:g} "
+            f"in episode {episode}, which ends at {end[episode]:g}: give its duration and an input "
+            "for each bin, or another --env.bin-width"
         )
     if int(bins.sum()) * units * 8 > MAX_BYTES:
         raise ValueError(

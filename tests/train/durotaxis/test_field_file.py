@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from train.durotaxis import config, field
+from train.durotaxis.greys import read
 
 
 def written(path, values) -> str:
@@ -175,6 +176,21 @@ def test_floats_of_an_image_are_stiffness_themselves(tmp_path):
     np.testing.assert_array_equal(field.read_field(path), values)
     with pytest.raises(ValueError, match="are stiffness already: leave it out"):
         field.read_field(path, None, (0.0, 1.0))
+
+
+@pytest.mark.parametrize("compression", [None, "tiff_lzw"])
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+def test_a_tiff_is_turned_as_it_says(tmp_path, kind, compression):
+    """Each of the 8 orientations: first row and first column are which sides of the picture."""
+    stored = GREYS.astype(kind)
+    turned = {
+        **{1: stored, 2: stored[:, ::-1], 3: stored[::-1, ::-1], 4: stored[::-1]},
+        **{5: stored.T, 6: np.rot90(stored, -1), 7: stored[::-1, ::-1].T, 8: np.rot90(stored)},
+    }
+    for orientation, expected in turned.items():
+        path = tmp_path / f"{orientation}.tif"
+        Image.fromarray(stored).save(path, tiffinfo={274: orientation}, compression=compression)
+        np.testing.assert_array_equal(read(str(path)).values, expected)
 
 
 @pytest.mark.parametrize("scale", [2.0, 0.5, 3.25])

@@ -38,7 +38,10 @@ def test_whole_numbers(text, number):
 
 @pytest.mark.parametrize(
     "text",
-    ["1.5e0", "1e-3", "x", "", "1e", "inf", "nan", "snan", "1e999999999", "1,000", "9" * 5000],
+    [
+        *("1.5e0", "1e-3", "x", "", "1e", "inf", "nan", "snan", "1e999999999", "1,000", "9" * 5000),
+        *("1_0_0_", "_1e3", "1e3_", "1e_3", "1__0e2", "1_.0"),
+    ],
 )
 def test_other_texts_are_refused_in_one_line(text):
     with pytest.raises(

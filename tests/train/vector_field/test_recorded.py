@@ -70,7 +70,7 @@ HOLE = np.where(np.arange(STEPS)[:, None] == 7, np.inf, Y)
         ({"y": 1e30 * Y, "u": U}, "y in .* has values up to [0-9.]+e.(29|30|31); .* divide by"),
         ({"y": Y, "u": 1e30 * U}, "u in .* has values up to [0-9.]+e.(29|30|31); .* divide by"),
         ({"y": 1e-30 * Y, "u": U}, "y in .* varies by .*e-30; .* divide by"),
-        ({"y": 1e-3 * Y + 1e6, "u": U}, "less than float32 resolves: subtract the mean"),
+        ({"y": 1e-3 * Y + 1e6, "u": U}, "which float32 cannot hold: subtract its mean"),
         ({"y": Y.astype(object), "u": U}, "y holds object; expected real numbers"),
         ({"y": Y > 9, "u": U}, "y is constant in every channel of the training data"),
         ({"y": Y[:0], "u": U[:0]}, r"y in .* has shape \(0, 4\)"),

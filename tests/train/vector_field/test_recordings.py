@@ -158,7 +158,7 @@ def test_spike_times_are_counted_as_numpy_counts_them(tmp_path):
         expected = np.histogram(times[owners == unit], edges)[0]
         np.testing.assert_array_equal(data.y[0, :, unit], expected)
     assert data.y.sum() == len(times)
-    assert recordings.holds_counts(data)
+    assert data.holds_counts
 
 
 def test_spikes_of_several_episodes_and_files(tmp_path):
@@ -180,6 +180,7 @@ def test_spikes_of_several_episodes_and_files(tmp_path):
 
 
 SPIKES = {"spike_times": [0.5, 2.0], "spike_units": [0, 1], "u": np.ones((3, 1))}
+TWO = {**SPIKES, "u": np.ones((2, 10, 1)), "lengths": [10, 5]}
 
 
 @pytest.mark.parametrize(
@@ -216,12 +217,36 @@ SPIKES = {"spike_times": [0.5, 2.0], "spike_units": [0, 1], "u": np.ones((3, 1))
             "spike_episodes go up to 2; u has 2",
         ),
         ({"spike_times": [0.5], "u": np.ones((3, 1))}, "no spike_units"),
+        (
+            {**TWO, "spike_times": [9.5, 7.5], "spike_episodes": [0, 1]},
+            "1 spikes are later than the end of their episode, such as one at 7.5 in episode 1, "
+            "which ends at 5",
+        ),
+        (
+            {**TWO, "spike_episodes": [0, 1], "duration": [10.0, 6.0]},
+            "a duration of 6 has 6 bins of 1, and u 5 steps",
+        ),
+        ({"y": Y, "u": U, "lengths": [True] * 3}, "lengths must be [3] whole numbers from 1 to 50"),
+        ({**SPIKES, "spike_units": [False, True]}, "spike_units must be [S] whole numbers"),
+        ({**SPIKES, "num_units": True}, "num_units must be one whole number"),
+        (
+            {"y": Y[0, :, :1].T, "u": U[0, :, :1].T},
+            "has one step of many channels, y (1, 50) and u (1, 50); expected a row for each step: "
+            "transpose them",
+        ),
+        ({**SPIKES, "u": np.ones((1, 3))}, "u (1, 3); expected a row for each step"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(tmp_path, arrays, told):
     with pytest.raises(ValueError, match=re.escape(told)) as error:
         recordings.load(saved(tmp_path / "data.npz", **arrays))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("width", [0, -1.0, np.inf, np.nan])
+def test_a_width_of_bins_is_above_0(tmp_path, width):
+    with pytest.raises(ValueError, match=f"bin_width is {width}; expected a finite time above 0"):
+        recordings.load(saved(tmp_path / "s.npz", **SPIKES), width)
 
 
 def test_files_must_fit_together(tmp_path):
@@ -249,6 +274,12 @@ def test_what_is_unusual_is_named():
     still[0, 5, 1] = np.nan
     (line,) = recordings.oddities(data(still, u))
     assert "y is constant in 2 of 4 channels (1, 3, counted from 0)" in line
+    silent = y.copy()
+    silent[..., 2] = np.nan
+    (line,) = recordings.oddities(data(silent, u))
+    assert "y has no values, all are NaN, in 1 of 4 channels (2, counted from 0)" in line
+    (line,) = recordings.oddities(data(y[:1, :6].repeat(30, -1), u[:1, :6]))
+    assert line.startswith("y has 120 channels and only 6 steps: give [E, T] of one channel")
     (line,) = recordings.oddities(data(1e6 * y, u))
     assert line.startswith("y has a standard deviation of")
     assert "rescale" in line
@@ -259,6 +290,44 @@ def test_what_is_unusual_is_named():
     (line,) = recordings.oddities(counts)
     assert "y holds counts" in line
     assert recordings.oddities(counts, "poisson") == []
+
+
+SMALL = np.random.default_rng(1).normal(size=(90, 2))
+
+
+@pytest.mark.parametrize("name", ["y", "u"])
+@pytest.mark.parametrize(
+    ("offset", "scale"), [(1e6, 0.5), (3e7, 0.5), (1e6, 1e-3), (-1e9, 1), (1, 1e-9), (1e12, 1e3)]
+)
+def test_what_float32_would_round_to_few_values_is_refused(tmp_path, name, offset, scale):
+    x = SMALL.copy()
+    x[:, 1] = offset + scale * x[:, 1]
+    x[3, 0] = x[4, 1] = np.nan if name == "y" else offset
+    arrays = {"y": SMALL, "u": SMALL, name: x}
+    span = np.nanmax(x[:, 1]) - np.nanmin(x[:, 1])
+    with pytest.raises(ValueError, match=f"channel 1 of {name} in ") as error:
+        recordings.load(saved(tmp_path / "far.npz", **arrays))
+    assert f"has a spread of {span:.2g} around {offset:.2g}, which float32" in str(error.value)
+    assert str(error.value).endswith("cannot hold: subtract its mean")
+
+
+def test_what_float32_holds_is_taken(tmp_path):
+    """Numbers that it has, also far from 0; a constant, though rounded; an offset of some size."""
+    exact = (1e6 + SMALL).astype(np.float32)
+    constant = np.full(SMALL.shape, 1234.1)
+    constant[1] = np.nextafter(constant[1], 0)
+    for x in (exact, 1e7 + np.round(SMALL), 1e3 + SMALL, constant, 1e6 * SMALL, 0 * SMALL + 0.1):
+        data = recordings.load(saved(tmp_path / "x.npz", y=x, u=x))
+        np.testing.assert_array_equal(data.y[0], np.asarray(x, np.float32))
+
+
+def test_counts_are_whole_before_float32(tmp_path):
+    wide = 2e7 + 1e5 * SMALL
+    assert (wide.astype(np.float32) % 1 == 0).all()
+    for y, expected in ((wide, False), (np.round(wide), True), (-np.round(wide), False)):
+        data = recordings.load(saved(tmp_path / "x.npz", y=y, u=SMALL))
+        assert data.holds_counts is expected
+        assert data.cut(slice(None), slice(20), np.array([20])).holds_counts is expected
 
 
 ALL_POLICIES = ("off", "random", "hold5", "bang5", "myopic", "d_optimal", "a_optimal")
