@@ -93,6 +93,7 @@ def test_flags_that_xla_knows_pass(flags, monkeypatch):
         ("train.evaluate", {"JAX_PLATFORMS": "nonsense"}, "not in the list of known backends"),
         ("train.snake.players", {"JAX_NUM_CPU_DEVICES": "0"}, "with JAX_NUM_CPU_DEVICES=0 ("),
         ("train.report", {"JAX_NUM_CPU_DEVICES": "two"}, 'Invalid value "two" for JAX flag'),
+        ("train.gymnax", {"JAX_TRANSFER_GUARD": "disallow"}, "JAX_TRANSFER_GUARD is disallow, but"),
         ("train.render", {"XLA_FLAGS": "--no_such_flag"}, "XLA refuses XLA_FLAGS (Unknown flag"),
     ],
 )
