@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from train.host import signals
 from train.host.errors import REFUSED, UsageError, in_one_line
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +31,9 @@ def check() -> None:
 
     A command is ended by variables that JAX or XLA cannot read or no run can work with, too.
     """
-    is_command = sys.argv[:1] == ["-m"]  # what Python puts there while it looks for the module
+    is_command = starts_command(sys.argv, sys.orig_argv)
+    if is_command:
+        signals.end_until_handled()
     try:
         refuse_hidden()
         if is_command:
@@ -41,6 +44,15 @@ def check() -> None:
             raise
         print(in_one_line(error), file=sys.stderr)
         sys.exit(REFUSED)
+
+
+def starts_command(arguments: list[str], line: list[str]) -> bool:
+    """Whether Python, of which `line` is the command line, is about to start a module of `train`.
+
+    It may be another package's, which imports this one.
+    """
+    is_looking = arguments[:1] == ["-m"]  # what Python puts there while it looks for the module
+    return is_looking and any(re.match(r"(-\w*m)?train(\.|$)", word) for word in line[1:])
 
 
 def refuse_hidden() -> None:
