@@ -33,7 +33,7 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
     config = runs.with_evaluation(run.config, evaluation_greedy=True)
     paths, played = draw_climb(run._replace(config=config), games, key, directory)
     arrived = scores.number_text(played["seeds"][0]["arrived"], ".1%")
-    line = f"{games:,} colonies: {arrived} arrived" if arrived else scores.unfinished(played)
+    line = f"{games:,} colonies: {arrived} arrived" if arrived else scores.without_score(played)
     return [*paths, line or ""]
 
 

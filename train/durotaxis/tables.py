@@ -127,12 +127,12 @@ def episode_rows(episodes: Sequence[Episode], seed: int = 0) -> Columns:
 
 
 def summary(episodes: evaluate.Episodes) -> dict[str, Any]:
-    """Summary of K episodes `[K, 1]` in plain numbers; those that were not finished are left out.
+    """Summary of K episodes `[K, 1]` in plain numbers; those without a score are left out.
 
     Success means reaching the goal, with its Wilson interval. Steps to the goal are those of the
     episodes that arrived.
     """
-    whole = scores.complete_games(episodes)
+    whole = scores.scored_games(episodes)
     outcome, arrived, count = whole.outcome, whole.outcome["arrived"], len(whole.length)
     rewards = {name: x for name, x in outcome.items() if name.startswith("reward_")}
     return {

@@ -46,9 +46,9 @@ def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path | 
 
 
 def score_line(count: int, evaluation: dict[str, Any]) -> str:
-    """What is said of the games of a film: their scores, and how many were not finished."""
+    """What is said of the games of a film: their scores, and how many have none."""
     returns = evaluation["seeds"][0]["return"]
-    lines = [scores.unfinished(evaluation)]
+    lines = [scores.without_score(evaluation)]
     if returns["mean"] is not None:
         mean, most = returns["mean"], returns["max"]
         lines.insert(0, f"{count:,} games: return {mean:.4g} on average, {most:.4g} at best")

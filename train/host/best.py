@@ -108,7 +108,7 @@ class Best:
         """What is said where no policy has a score."""
         limit = self.match.match.limit
         within = "" if limit is None else f" within {limit:,} steps"
-        return f"no game while training was finished{within}"
+        return f"no game while training was finished{within} with a finite return"
 
     def why_to_stop(self, patience: int) -> str:
         """A line on a run that ends as no member has improved."""

@@ -72,7 +72,7 @@ def command(function: Callable[[], object]) -> int:
         with interruption(STOPPED), Ending():
             try:
                 devices.refuse_none()
-                jax_settings.refuse_uncompiled()
+                jax_settings.refuse_unusable()
                 in_float32(function)()
             finally:
                 sys.stdout.flush()  # here, where a closed pipe can still be handled

@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from train.host.errors import REFUSED, in_one_line
+from train.host import signals
+from train.host.errors import REFUSED, UsageError, in_one_line
 
 ROOT = Path(__file__).parents[2]
 OURS = ("jaxrl", "envs")
@@ -28,19 +29,30 @@ COMPLAINT = re.compile(r"^[EF]\d+ [^\]]*\] (.*?)\.?$", re.MULTILINE)
 def check() -> None:
     """Raises ImportError, in one line, if a package is hidden; ends a command instead.
 
-    A command is ended by variables that JAX or XLA cannot read, too.
+    A command is ended by variables that JAX or XLA cannot read or no run can work with, too.
     """
-    is_command = sys.argv[:1] == ["-m"]  # what Python puts there while it looks for the module
+    is_command = starts_command(sys.argv, sys.orig_argv)
+    if is_command:
+        signals.end_until_handled()
     try:
         refuse_hidden()
         if is_command:
             refuse_flags()
             refuse_variables()
-    except ImportError as error:
+    except (ImportError, UsageError) as error:
         if not is_command:
             raise
         print(in_one_line(error), file=sys.stderr)
         sys.exit(REFUSED)
+
+
+def starts_command(arguments: list[str], line: list[str]) -> bool:
+    """Whether Python, of which `line` is the command line, is about to start a module of `train`.
+
+    It may be another package's, which imports this one.
+    """
+    is_looking = arguments[:1] == ["-m"]  # what Python puts there while it looks for the module
+    return is_looking and any(re.match(r"(-\w*m)?train(\.|$)", word) for word in line[1:])
 
 
 def refuse_hidden() -> None:
@@ -75,9 +87,15 @@ def refuse_flags() -> None:
 
 
 def refuse_variables() -> None:
-    """Raises ImportError for variables that JAX reads when it is imported, and cannot."""
+    """Raises ImportError for variables that JAX cannot read when it is imported.
+
+    Raises UsageError for those that forbid what a command does, some of it at its imports.
+    """
     try:
         import jax  # noqa: F401
     except (ValueError, RuntimeError) as error:
         reason = in_one_line(error)
         raise ImportError(f"JAX cannot be imported ({reason}): change what it names") from error
+    from train.host import jax_settings  # which needs jax
+
+    jax_settings.refuse_unusable()

@@ -51,7 +51,15 @@ def naming(path: str | Path) -> Iterator[None]:
 
 def in_one_line(error: BaseException) -> str:
     """The message of an error without its line breaks."""
-    return " ".join(str(error).split())
+    return " ".join(message_of(error).split())
+
+
+def message_of(error: BaseException) -> str:
+    """The text of an error; a word on it if its class, a user's own, cannot make one."""
+    try:
+        return str(error)
+    except Exception:
+        return "its message cannot be shown"
 
 
 def of_the_system(error: OSError) -> str:

@@ -13,7 +13,7 @@ from jaxrl.evaluate import Episodes, Trajectory
 from jaxrl.types import Agent, AgentState, Environment, PyTree
 from train.host.limits import most_steps, time_limit
 from train.host.matches import Match, compile_match, in_one_piece
-from train.host.scores import evaluation_table, summaries
+from train.host.scores import evaluation_table, have_score, summaries
 from train.host.settings import EpisodesOf, Evaluation
 
 ROWS, BYTES = 4_096, 2**24
@@ -107,9 +107,8 @@ def match_of(
 
 
 def best_game(scores: Any, episodes: Episodes) -> int:
-    """The index of the complete game `[N, 1]` with the highest of `scores`; 0 if none is."""
-    complete = np.ravel(episodes.complete)
-    return int(np.argmax(np.where(complete, np.ravel(scores), -np.inf)))
+    """The index of the game `[N, 1]` with the highest of `scores`; 0 if none has one."""
+    return int(np.argmax(np.where(have_score(episodes), np.ravel(scores), -np.inf)))
 
 
 def steps_to_show(length: Any, limit: int | None) -> int:

@@ -1,4 +1,4 @@
-"""Settings of JAX that a run depends on: how it draws random numbers, and that it compiles."""
+"""Settings of JAX that a run depends on: how it draws numbers, and what it cannot bear."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +12,26 @@ KEYS = "jax_default_prng_impl"
 PARTITIONS = "jax_threefry_partitionable"
 COMMON = {KEYS: "threefry2x32", PARTITIONS: True}
 """The defaults of JAX. With others what is drawn depends on how seeds and blocks share devices."""
+GUARDS = ("", "_host_to_device", "_device_to_host", "_device_to_device")
+UNUSABLE = {
+    "jax_disable_jit": (
+        (True,),
+        "a run is one compiled program: leave it out, or call the init and update of a jaxrl.loop "
+        "yourself",
+    ),
+    **{
+        f"jax_transfer_guard{direction}": (
+            ("disallow", "disallow_explicit"),
+            "a run moves numbers to its devices and back: leave it out",
+        )
+        for direction in GUARDS
+    },
+    "jax_numpy_dtype_promotion": (
+        ("strict",),
+        "environments and agents mix whole numbers and floats: leave it out",
+    ),
+}
+"""Values of settings with which nothing can be computed here, and why."""
 
 
 def draw_settings() -> dict[str, Any]:
@@ -43,10 +63,9 @@ def refuse_other_draws(directory: str | Path, saved: Mapping[str, Any]) -> None:
             )
 
 
-def refuse_uncompiled() -> None:
-    """Raises UsageError where JAX has been told to compile nothing: loops would not end."""
-    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
-        raise UsageError(
-            "JAX_DISABLE_JIT is on, but a run is one compiled program: leave it out, or call the "
-            "init and update of a jaxrl.loop yourself"
-        )
+def refuse_unusable() -> None:
+    """Raises UsageError, which names the variable, where JAX is set so that no run can work."""
+    for name, (values, reason) in UNUSABLE.items():
+        if (value := getattr(jax.config, name)) in values:
+            shown = "on" if value is True else value
+            raise UsageError(f"{name.upper()} is {shown}, but {reason}")

@@ -4,7 +4,7 @@ import sys
 import traceback
 from types import FrameType
 
-from train.host.errors import in_one_line
+from train.host.errors import in_one_line, message_of
 
 NOT_THEIRS = frozenset(
     {
@@ -41,7 +41,7 @@ def package_of(frame: FrameType) -> str:
 
 def explain(error: BaseException) -> str:
     """The kind of an error, the first line of its message, and the line of the user's own file."""
-    message = (str(error).strip().splitlines() or [""])[0][:LONGEST]
+    message = (message_of(error).strip().splitlines() or [""])[0][:LONGEST]
     kind, place = type(error).__name__, origin(error)
     reason = f"{kind}: {message}" if message else kind
     return in_one_line(Exception(f"{reason} ({place})" if place else reason))

@@ -62,7 +62,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
     NonFiniteError as `on_nonfinite` says.
     """
     settings: Config = config.run
-    jax_settings.refuse_uncompiled()
+    jax_settings.refuse_unusable()
     if settings.resume:
         refuse_other_config(training, config, name)
         refuse_lost(Path(settings.resume))

@@ -89,19 +89,23 @@ def read_evaluation(directory: Path) -> dict[str, Any] | None:
 
 
 def summaries(episodes: Episodes) -> dict[str, Any]:
-    """Games and steps, and a summary of each measure over the complete games."""
-    complete = complete_games(episodes)
+    """Games and steps, and a summary of each measure over the games that have a score.
+
+    `nonfinite`, how many have none as their return is NaN or infinite, is there if any has not.
+    """
+    scored = scored_games(episodes)
     values: dict[str, Any] = {
-        "return": complete.return_,
-        "length": complete.length,
-        "terminated": complete.terminated,
-        "truncated": complete.truncated,
-        **complete.outcome,
+        "return": scored.return_,
+        "length": scored.length,
+        "terminated": scored.terminated,
+        "truncated": scored.truncated,
+        **scored.outcome,
     }
-    games = len(complete.length)
+    games, complete = len(scored.length), int(np.sum(episodes.complete))
     return {
         "games": games,
-        "incomplete": np.size(episodes.length) - games,
+        "incomplete": np.size(episodes.length) - complete,
+        **({"nonfinite": complete - games} if complete > games else {}),
         "steps": int(values["length"].sum()),
         **{name: summary(x) for name, x in values.items()},
     }
@@ -128,19 +132,24 @@ def number_text(
     return "" if number is None else f"{scale * number:{form}}"
 
 
-def complete_games(episodes: Episodes) -> Any:
-    """Leaves out the episodes `[N, G]` that are not complete: Episodes of NumPy arrays `[K]`."""
-    complete = np.ravel(episodes.complete)
-    return jax.tree.map(lambda x: np.ravel(x)[complete], episodes)
+def scored_games(episodes: Episodes) -> Any:
+    """Leaves out the episodes `[N, G]` that have no score: Episodes of NumPy arrays `[K]`."""
+    scored = have_score(episodes)
+    return jax.tree.map(lambda x: np.ravel(x)[scored], episodes)
+
+
+def have_score(episodes: Episodes) -> np.ndarray:
+    """Whether each of N·G episodes is complete and its return finite: `[N * G]`."""
+    return np.ravel(episodes.complete) & np.isfinite(np.ravel(episodes.return_))
 
 
 def evaluation_table(evaluation: dict[str, Any]) -> Table:
     """A row with the score of each seed; `evaluation` is what `summarised` returned.
 
-    Below it stands how many games were not finished.
+    Below it stands how many games have no score.
     """
     score = evaluation["score"]
-    table = Table(title=f"{score} of complete games", caption=unfinished(evaluation))
+    table = Table(title=f"{score} of complete games", caption=without_score(evaluation))
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
         table.add_column(heading, justify="right")
     for row in evaluation["seeds"]:
@@ -153,14 +162,21 @@ def evaluation_table(evaluation: dict[str, Any]) -> Table:
     return table
 
 
-def unfinished(evaluation: dict[str, Any]) -> str | None:
-    """How many games have no score, as they were not finished; None if all were."""
-    missing = sum(row["incomplete"] for row in evaluation["seeds"])
-    if not missing:
-        return None
-    total = missing + sum(row["games"] for row in evaluation["seeds"])
-    line = f"{missing:,} of {total:,} games not finished{within(evaluation)}: they have no score"
-    return line if evaluation.get("max_steps") is None else f"{line} (--run.evaluation-steps)"
+def without_score(evaluation: dict[str, Any]) -> str | None:
+    """How many games have no score, and why; None if all have one."""
+    rows = evaluation["seeds"]
+    missing, broken, scored = (
+        sum(row.get(name, 0) for row in rows) for name in ("incomplete", "nonfinite", "games")
+    )
+    total, lines = missing + broken + scored, []
+    if missing:
+        limit = "" if evaluation.get("max_steps") is None else " (--run.evaluation-steps)"
+        line = f"{missing:,} of {total:,} games not finished{within(evaluation)}"
+        lines.append(f"{line}: they have no score{limit}")
+    if broken:
+        line = f"{broken:,} of {total:,} games had a return that is not finite"
+        lines.append(f"{line}: they have no score")
+    return "; ".join(lines) or None
 
 
 def within(evaluation: dict[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 While a run trains, the first one asks it to stop after its chunk (`StopRequest`). At all other
 times it ends a command at once (`Ending`), which says what is there and how to go on
-(`interruption`).
+(`interruption`). Before that, while a command is still loaded, there is nothing to say
+(`end_until_handled`).
 """
 
 import atexit
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from train.host.errors import INTERRUPTED, QUIT, Interrupted
 
@@ -38,6 +40,25 @@ def interruption(message: str) -> Iterator[None]:
         raise Interrupted(message) from None
     finally:
         _messages.pop()
+
+
+_early: dict[int, Any] = {}
+"""The handlers from before `end_until_handled`, until the first `_Handlers`."""
+
+
+def end_until_handled() -> None:
+    """Lets a signal end this process, in one line, until the first `_Handlers` are there.
+
+    These restore, in the end, the handlers from before this call.
+    """
+    for number in SIGNALS:
+        _early[number] = signal.signal(number, _end_early)
+
+
+def _end_early(number: int, frame) -> None:
+    del number, frame
+    os.write(2, b"stopped before anything began: start it again\n")
+    os._exit(INTERRUPTED)
 
 
 class _Handlers:
@@ -69,7 +90,7 @@ class _Handlers:
             return self
         self._listener, self._waker = socket.socketpair()
         self._waker.setblocking(False)
-        self._former = {number: signal.getsignal(number) for number in SIGNALS}
+        self._former = {x: _early.pop(x, signal.getsignal(x)) for x in SIGNALS}
         self._former_fd = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         for number in SIGNALS:
             signal.signal(number, self._note)

@@ -12,7 +12,7 @@ from train.host.config import differences, flag, flat, plain
 from train.host.episodes import Scene
 from train.host.pictures import Row
 from train.host.program import Run
-from train.host.scores import complete_games, read_evaluation
+from train.host.scores import have_score, read_evaluation, scored_games
 from train.host.settings import Training
 from train.report.arrays import Arrays
 
@@ -161,11 +161,13 @@ def distributions(
         return []
     doing = f"playing games of {name}"
     (played,) = games.play(training.games(count), [agent], [key], [doing]).episodes
-    whole = complete_games(played)
+    whole = scored_games(played)
     measures = {"return": whole.return_, "length": whole.length, **whole.outcome}
     measures["time up"] = whole.truncated & ~whole.terminated
     unfinished = distribution("not finished", ~np.ravel(played.complete))
-    first = [unfinished] if unfinished["share"] else []
+    is_broken = np.ravel(played.complete) & ~have_score(played)
+    broken = distribution("return not finite", is_broken)
+    first = [x for x in (unfinished, broken) if x["share"]]
     return first + [distribution(name, x) for name, x in measures.items()]
 
 

@@ -44,7 +44,7 @@ def draw_scores(run: Run, title: str, played: list[Episodes]) -> Path:
     """Writes `scores.png`, the food of the games of each seed."""
     seeds = run.seeds[: len(played)]
     names = [f"seed {seed}" if len(seeds) > 1 else "" for seed in seeds]
-    food = [scores.complete_games(episodes).outcome[SCORE] for episodes in played]
+    food = [scores.scored_games(episodes).outcome[SCORE] for episodes in played]
     panel = dict(zip(names, food, strict=True))
     return outcomes.draw_scores(run.directory, title, "food eaten in a game", {"": panel})
 
@@ -62,7 +62,7 @@ def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path, s
     food, won = (played.content["seeds"][0][name] for name in ("score", "won"))
     most = config.env.rows * config.env.cols - 3
     if food["mean"] is None:
-        return path, scores.unfinished(played.content) or ""
+        return path, scores.without_score(played.content) or ""
     line = f"{count:,} games: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
     return path, f"{line} of {most}; {won['mean']:.1%} won"
 

@@ -135,7 +135,7 @@ def play(env: OpenSnake, params: Params, player: Player, options: Options) -> di
     doing = [f"playing games to the end on {env.board.rows}×{env.board.cols}"]
     played = games.play(match, [()], [jax.random.key(options.key)], doing)
     summaries = scores.summaries(played.episodes[0])
-    meals = int(scores.complete_games(played.episodes[0]).outcome["score"].sum())
+    meals = int(scores.scored_games(played.episodes[0]).outcome["score"].sum())
     return {
         **summaries,
         "steps_per_food": summaries["steps"] / meals if meals else None,
@@ -149,7 +149,7 @@ def table(content: dict[str, Any]) -> Table:
     size = f"{content['rows']}×{content['cols']}"
     title = f"Snake {size}, {content['rules']} rules: food eaten, and how games ended"
     # no wider than the 80 columns of a log file
-    caption = scores.unfinished(content | {"seeds": content["players"].values()})
+    caption = scores.without_score(content | {"seeds": content["players"].values()})
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("player")
     for heading in ("mean", "median", "max", "steps\na meal", "won\n%"):

@@ -73,7 +73,7 @@ def table(content: dict[str, Any]) -> Table:
     """Two lines for each seed and opponent, the second with 95 % intervals."""
     title = "Games against each opponent, half of them from each side: per cent, and means"
     matches = [found for row in content["seeds"] for found in row["tournament"].values()]
-    caption = scores.unfinished(content | {"seeds": matches})
+    caption = scores.without_score(content | {"seeds": matches})
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=0, show_edge=False)
     table.add_column("seed and\nopponent")
     for heading in ("won", "drawn", "lost", "won by\nfirst death", "died", "it\ndied"):

@@ -110,7 +110,7 @@ def _mark_tournament(axes: Axes, x: float, found: dict[str, Any]) -> None:
 
 def draw_scores(directory: Path, played: Games) -> Path:
     """Writes `scores.png`: the food of both snakes in the games against each opponent."""
-    whole = {name: scores.complete_games(episodes) for name, episodes in played.items()}
+    whole = {name: scores.scored_games(episodes) for name, episodes in played.items()}
     panels = {
         f"against {tournament.label(name)}": {
             "own": episodes.outcome["score"],

@@ -107,7 +107,7 @@ def played(players: Sequence[Player], games: int, key: jax.Array) -> dict[tuple[
         match = arena.compile_games(config, one.learned, other.config, other.learned)
         sides, names = Sides(one.learned, other.learned), (one.name, other.name)
         episodes = arena.matches(config, match, sides, pair_key, [RIVAL], names)[RIVAL]
-        outcome = scores.complete_games(episodes).outcome
+        outcome = scores.scored_games(episodes).outcome
         if not outcome["won"].size:
             raise UsageError(
                 f"{' against '.join(names)}: no game was finished within {match.match.limit:,} "

@@ -223,6 +223,19 @@ def test_an_error_of_this_library_has_no_line_of_a_user():
     assert origin(ValueError()) is None
 
 
+class Speechless(Exception):
+    """An error that has no text."""
+
+    def __str__(self) -> str:
+        return None  # pyright: ignore[reportReturnType]
+
+
+def test_an_error_without_a_text_has_its_kind_and_its_line():
+    with pytest.raises(Speechless) as error:
+        raise Speechless
+    assert explain(error.value).startswith(f"Speechless: its message cannot be shown ({__file__}:")
+
+
 def test_an_environment_that_dies_of_its_limit_is_told_of(module, capsys):
     environments.make(Game(f"{module}:DiesOfTime"))
     assert "terminates at its time limit" in capsys.readouterr().out

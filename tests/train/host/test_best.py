@@ -201,7 +201,7 @@ def test_games_without_an_end_are_told(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(best, "summaries", nobody)
     result = train(tmp_path / "run", patience=2)
     assert result.updates == 2 * EVERY * LENGTH
-    line = "no game while training was finished"
+    line = "no game while training was finished with a finite return"
     out = capsys.readouterr().out
     assert f"{line}, in 2 evaluations" in out
     assert f"{line}: no policy is kept in best/" in out

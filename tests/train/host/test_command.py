@@ -1,5 +1,6 @@
 """The command line: every mistake is answered in one line, with exit code 2."""
 
+import contextlib
 import io
 import subprocess
 import sys
@@ -276,6 +277,22 @@ def test_help_may_be_cut_short():
         assert process.stderr.read() == b""
 
 
-def test_a_process_that_compiles_nothing_is_refused(capsys: pytest.CaptureFixture):
-    with jax.disable_jit():
-        assert refusal(["plain"], capsys).startswith("JAX_DISABLE_JIT is on, but")
+@pytest.mark.parametrize(
+    ("setting", "start"),
+    [
+        (jax.disable_jit(), "JAX_DISABLE_JIT is on, but"),
+        (jax.transfer_guard("disallow"), "JAX_TRANSFER_GUARD is disallow, but"),
+        (
+            jax.transfer_guard_host_to_device("disallow_explicit"),
+            "JAX_TRANSFER_GUARD_HOST_TO_DEVICE is disallow_explicit, but",
+        ),
+        (jax.numpy_dtype_promotion("strict"), "JAX_NUMPY_DTYPE_PROMOTION is strict, but"),
+    ],
+)
+def test_settings_of_jax_that_no_run_can_work_with_are_refused(
+    setting: contextlib.AbstractContextManager, start: str, capsys: pytest.CaptureFixture
+):
+    with setting:
+        message = refusal(["plain"], capsys)
+    assert message.startswith(start)
+    assert ": leave it out" in message

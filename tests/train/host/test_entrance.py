@@ -65,6 +65,30 @@ def test_packages_where_they_belong_are_known():
 
 
 @pytest.mark.parametrize(
+    ("line", "is_command"),
+    [
+        ("python -m train.snake --run.resume train", True),
+        ("python -X dev -m train.gymnax", True),
+        ("python -Bmtrain.evaluate", True),
+        ("python -m package", False),
+        ("python -m trainer.snake", False),
+    ],
+)
+def test_commands_are_the_modules_of_this_package(line: str, is_command: bool):
+    assert entrance.starts_command(["-m"], line.split()) == is_command
+    assert not entrance.starts_command(["script.py"], line.split())
+
+
+def test_importing_leaves_signals_as_they_are(tmp_path: Path):
+    """Also from a package that is started with `-m` itself."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("import train")
+    code = "import signal; print(signal.getsignal(signal.SIGINT).__name__)"
+    (tmp_path / "package" / "__main__.py").write_text(code)
+    assert run_python(tmp_path, "-m", "package").stdout == "default_int_handler\n"
+
+
+@pytest.mark.parametrize(
     ("flags", "complaint"),
     [
         ("--no_such_flag", "Unknown flag in XLA_FLAGS: --no_such_flag)"),
@@ -93,6 +117,7 @@ def test_flags_that_xla_knows_pass(flags, monkeypatch):
         ("train.evaluate", {"JAX_PLATFORMS": "nonsense"}, "not in the list of known backends"),
         ("train.snake.players", {"JAX_NUM_CPU_DEVICES": "0"}, "with JAX_NUM_CPU_DEVICES=0 ("),
         ("train.report", {"JAX_NUM_CPU_DEVICES": "two"}, 'Invalid value "two" for JAX flag'),
+        ("train.gymnax", {"JAX_TRANSFER_GUARD": "disallow"}, "JAX_TRANSFER_GUARD is disallow, but"),
         ("train.render", {"XLA_FLAGS": "--no_such_flag"}, "XLA refuses XLA_FLAGS (Unknown flag"),
     ],
 )

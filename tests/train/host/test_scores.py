@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from jaxrl.evaluate import Episodes
 from jaxrl.types import Agent
 from tests.train import tiny
 from train.host import games, limits, memory, scores, settings
@@ -57,6 +58,31 @@ def test_games_that_were_not_finished_are_reported(limit: int | None, told: str 
     assert ("not finished" in printed.get()) == bool(missing)
     if told:
         assert f"{told} 1 steps" in " ".join(printed.get().split())
+
+
+def test_games_whose_return_is_not_finite_have_no_score():
+    """Six games: one was not finished, NaN and infinity were paid in two, three are left."""
+    returns = np.array([1.0, np.nan, 2.0, np.inf, 6.0, 0.0], np.float32)[:, None]
+    complete = np.arange(6)[:, None] < 5
+    ended = Episodes(
+        return_=jnp.asarray(returns),
+        length=jnp.arange(6)[:, None],
+        terminated=jnp.asarray(complete),
+        truncated=jnp.asarray(~complete),
+        outcome={},
+        complete=jnp.asarray(complete),
+    )
+    content = games.summarised([0], games.Played([ended], 0.0, 0.0), "return")
+    (row,) = content["seeds"]
+    assert [row[name] for name in ("games", "incomplete", "nonfinite")] == [3, 1, 2]
+    assert (row["return"]["mean"], row["return"]["max"], row["steps"]) == (3.0, 6.0, 0 + 2 + 4)
+    assert scores.without_score(content) == (
+        "1 of 6 games not finished: they have no score; "
+        "2 of 6 games had a return that is not finite: they have no score"
+    )
+    assert games.best_game(ended.return_, ended) == 4
+    fine = jax.tree.map(lambda x: x[::2], ended)
+    assert "nonfinite" not in scores.summaries(fine)
 
 
 class Wrapped(NamedTuple):

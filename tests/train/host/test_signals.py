@@ -80,3 +80,28 @@ def test_handlers_are_as_before():
     with signals.Ending():
         assert [signal.getsignal(number) for number in numbers] != before
     assert [signal.getsignal(number) for number in numbers] == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_command_that_is_still_loaded(number: signal.Signals):
+    command = [sys.executable, "-X", "importtime", "-m", "train.report", "--help"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().endswith(" numpy\n"):  # JAX imports it
+            assert process.poll() is None
+        process.send_signal(number)
+        *_, last = process.stderr.readlines()
+    assert last == "stopped before anything began: start it again\n"
+    assert process.returncode == INTERRUPTED
+
+
+def test_the_handlers_of_a_command_that_is_loaded_do_not_come_back(monkeypatch):
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    monkeypatch.setattr(signals, "_early", {})
+    signals.end_until_handled()
+    assert [signal.getsignal(number) for number in numbers] == [signals._end_early] * 2
+    for _ in range(2):
+        with signals.Ending():
+            assert signals._end_early not in [signal.getsignal(number) for number in numbers]
+        assert [signal.getsignal(number) for number in numbers] == before
