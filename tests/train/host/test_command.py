@@ -257,7 +257,7 @@ def test_other_exits(capsys: pytest.CaptureFixture):
     assert f"{Path(__file__).name}:" in error
     assert error.count("\n") == 1
     with pytest.raises(AttributeError):
-        command(partial(flag, 3))  # a bug of this library is one: a traceback helps to mend it
+        command(partial(flag, 3))  # pyright: ignore  # a bug of this library is one: a traceback helps to mend it
 
 
 def test_signs_that_stdout_cannot_hold_are_replaced(monkeypatch: pytest.MonkeyPatch):
