@@ -1,7 +1,6 @@
 """Act, step, learn: one training update as a pure function. Knows no agent and no environment."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -98,36 +97,19 @@ def make_loop(
     """Joins an environment and an agent. Jit `update`, `vmap` both over keys for many seeds.
 
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
-    An agent that draws is made for the same number of blocks. Raises ValueError for a rollout
-    without steps, and for blocks that are not equal.
+    An agent that draws is made for the same number of blocks. `update.mending` is the same for runs
+    that go on after numbers that are not finite: environments that showed or paid such start anew.
+    Raises ValueError for a rollout without steps, and for blocks that are not equal.
     """
     check_config(config)
     course_of = curriculum or unchanging(narrow(env_params))
-    return Loop(
-        init=in_float32(lambda key: _init(env, agent, config, course_of, key)),
-        update=Update(env, agent, config, course_of),
-    )
 
+    def update_of(mends: bool) -> Callable[[TrainState], tuple[TrainState, Metrics]]:
+        return in_float32(lambda state: _update(env, agent, config, course_of, mends, state))
 
-@dataclass(frozen=True, eq=False)
-class Update:
-    """`state -> (state, metrics)`: a rollout, and what an agent learns from it."""
-
-    env: Environment
-    agent: Agent
-    config: Config
-    curriculum: Curriculum
-    mends: bool = False
-    """Whether environments that showed or paid what is not finite start anew afterwards."""
-
-    @property
-    def mending(self) -> "Update":
-        """The same, for runs that go on after such an update."""
-        return replace(self, mends=True)
-
-    @in_float32
-    def __call__(self, state: TrainState) -> tuple[TrainState, Metrics]:
-        return _update(self, state)
+    update = update_of(mends=False)
+    update.mending = update_of(mends=True)  # pyright: ignore[reportFunctionMemberAccess]
+    return Loop(in_float32(lambda key: _init(env, agent, config, course_of, key)), update)
 
 
 def check_config(config: Config) -> None:
@@ -156,16 +138,22 @@ def _init(
     )
 
 
-def _update(update: Update, state: TrainState) -> tuple[TrainState, Metrics]:
-    env, agent, curriculum = update.env, update.agent, update.curriculum
+def _update(
+    env: Environment,
+    agent: Agent,
+    config: Config,
+    curriculum: Curriculum,
+    mends: bool,
+    state: TrainState,
+) -> tuple[TrainState, Metrics]:
     env_params = curriculum.params(state.course)
 
     def step(world: World, _):
         return acting.step(env, env_params, agent, state.agent, world)
 
-    num_steps = update.config.num_steps
+    num_steps = config.num_steps
     world, (rollout, ended) = jax.lax.scan(step, world_of(state), length=num_steps)
-    if update.mends:
+    if mends:
         chosen = nonfinite.broken_environments(rollout)
         world = acting.restart(env, env_params, agent, world, chosen)
     key, update_key = jax.random.split(world.key)

@@ -40,8 +40,9 @@ def package_of(frame: FrameType) -> str:
 
 
 def explain(error: BaseException) -> str:
-    """The kind of an error, the first line of its message, and the line of the user's own file."""
+    """The kind of an error, the first line of its message, the line of the user's file, notes."""
     message = (message_of(error).strip().splitlines() or [""])[0][:LONGEST]
     kind, place = type(error).__name__, origin(error)
     reason = f"{kind}: {message}" if message else kind
-    return in_one_line(Exception(f"{reason} ({place})" if place else reason))
+    notes = getattr(error, "__notes__", [])
+    return in_one_line(Exception("; ".join([f"{reason} ({place})" if place else reason, *notes])))

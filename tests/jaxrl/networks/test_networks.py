@@ -327,8 +327,8 @@ def test_dueling_network_is_v_plus_centred_advantages():
     [
         (MLP((8,), "relo"), "unknown activation 'relo': use relu, tanh"),  # pyright: ignore
         (GaussianActorCritic(MLP((8,)), MLP((8,)), 2, low=0.0), "on both sides or on none"),
-        (GaussianActorCritic(MLP((8,)), MLP((8,)), 2, 1.0, (2.0, 1.0)), "low below high"),
-        (GaussianActorCritic(MLP((8,)), MLP((8,)), 2, -1.0, (np.inf, 1.0)), "finite"),
+        (GaussianActorCritic(MLP((8,)), MLP((8,)), 2, 1.0, (2.0, 1.0)), "low must be below high"),
+        (GaussianActorCritic(MLP((8,)), MLP((8,)), 2, -1.0, (np.nan, 1.0)), "low must be below"),
         (GaussianActorCritic(MLP((8,)), MLP((8,)), 2, -1.0, (1.0, 1.0, 1.0)), "or 2"),
     ],
 )

@@ -119,7 +119,7 @@ sys.exit(command.main(tiny.PROGRAM, sys.argv[2:]))
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limits")
 @pytest.mark.parametrize(
     ("size", "every", "file"),
-    [(600, 3, "metrics.jsonl"), (1200, 1, "checkpoints/"), (2250, 1, "checkpoints/")],
+    [(800, 3, "metrics.jsonl"), (1200, 1, "checkpoints/"), (2250, 1, "checkpoints/")],
 )
 def test_a_disk_that_is_full(size: int, every: int, file: str, finished: Path, tmp_path: Path):
     """In the middle of a row of the record, of the arrays of a checkpoint, or of its own record."""
