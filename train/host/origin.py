@@ -44,5 +44,5 @@ def explain(error: BaseException) -> str:
     message = (message_of(error).strip().splitlines() or [""])[0][:LONGEST]
     kind, place = type(error).__name__, origin(error)
     reason = f"{kind}: {message}" if message else kind
-    notes = getattr(error, "__notes__", [])
+    notes = [x for x in getattr(error, "__notes__", []) if not x.startswith("---")]  # JAX's own
     return in_one_line(Exception("; ".join([f"{reason} ({place})" if place else reason, *notes])))
