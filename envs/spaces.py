@@ -1,7 +1,7 @@
 """Spaces of gymnax: their parts, whether they can be meant, and what lies in them."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -36,12 +36,17 @@ def flat(space: Any, value: Any = None) -> list[tuple[Any, Any]]:
     return [pair for name, part in inside for pair in flat(part, part_of(name))]
 
 
+def map_parts(function: Callable[[Any, Any], Any], space: Any, value: Any) -> Any:
+    """`function(space, value)` of each part, in dicts and tuples as the space has them."""
+    if not isinstance(space, Composite):
+        return function(space, value)
+    inside = {x: map_parts(function, y, child(value, x)) for x, y in children(space).items()}
+    return inside if isinstance(space, spaces.Dict) else tuple(inside.values())
+
+
 def plain(space: Any, value: Any) -> Any:
     """`value` in dicts and tuples, whatever holds its parts: an OrderedDict, a list, a field."""
-    if not isinstance(space, Composite):
-        return value
-    inside = {x: plain(part, child(value, x)) for x, part in children(space).items()}
-    return inside if isinstance(space, spaces.Dict) else tuple(inside.values())
+    return map_parts(lambda part, x: x, space, value)
 
 
 def parts(space: Any) -> Iterator[Any]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import environment, spaces
 
-from envs.spaces import Composite, child, children
+from envs.spaces import Composite, children, map_parts
 from envs.wrappers.wrapper import Wrapper
 
 
@@ -63,9 +63,11 @@ def plain_space(space: Any) -> Any:
 
 def as_space_has_it(space: Any, action: Any) -> Any:
     """A plain action in the shape, dtype and bounds of a space."""
-    if isinstance(space, Composite):
-        inside = {x: as_space_has_it(y, child(action, x)) for x, y in children(space).items()}
-        return inside if isinstance(space, spaces.Dict) else tuple(inside.values())
+    return map_parts(as_part_has_it, space, action)
+
+
+def as_part_has_it(space: Any, action: Any) -> Any:
+    """The same for a space without parts."""
     if isinstance(space, spaces.Discrete):
         return jnp.asarray(action, space.dtype)
     if not isinstance(space, spaces.Box):
