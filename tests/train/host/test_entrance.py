@@ -115,7 +115,11 @@ def test_flags_that_xla_knows_pass(flags, monkeypatch):
     [
         ("train.snake", {"JAX_PLATFORMS": "cuda"}, "JAX has no device with JAX_PLATFORMS=cuda ("),
         ("train.evaluate", {"JAX_PLATFORMS": "nonsense"}, "not in the list of known backends"),
-        ("train.snake.players", {"JAX_NUM_CPU_DEVICES": "0"}, "with JAX_NUM_CPU_DEVICES=0 ("),
+        (
+            "train.snake.players",
+            {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "0"},
+            "with JAX_PLATFORMS=cpu JAX_NUM_CPU_DEVICES=0 (",
+        ),
         ("train.report", {"JAX_NUM_CPU_DEVICES": "two"}, 'Invalid value "two" for JAX flag'),
         ("train.gymnax", {"JAX_TRANSFER_GUARD": "disallow"}, "JAX_TRANSFER_GUARD is disallow, but"),
         ("train.render", {"XLA_FLAGS": "--no_such_flag"}, "XLA refuses XLA_FLAGS (Unknown flag"),
