@@ -1,9 +1,9 @@
 """What a command does with the policy of a run, and what the program must have for it.
 
-    compile, train.load     a player: `games.of_player` makes one, or `Training(player=...)`
-    train.play              `Program.live`, or a player of an environment with gymnax's `step_env`
-    episodes of a report    `Program.episodes`, or such a player
-    train.render            `Program.film`
+compile, train.load     a player: `games.of_player` makes one, or `Training(player=...)`
+train.play              `Program.live`, or a player of an environment with gymnax's `step_env`
+episodes of a report    `Program.episodes`, or such a player
+train.render            `Program.film`
 """
 
 from collections.abc import Callable
@@ -43,8 +43,8 @@ def live_of(run: Run, member: int) -> Live:
         raise _lacks_player(program, "cannot be watched live")
     if names := missing_methods(player):
         raise UsageError(
-            f"policies of {program.address} cannot be watched live: the environment has no {names}, "
-            f"and the Program no live; {PAGE}"
+            f"policies of {program.address} cannot be watched live: the environment has no "
+            f"{names}, and the Program no live; {PAGE}"
         )
     return undrawn.live(player, run.agents[member], program.address)
 

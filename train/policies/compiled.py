@@ -25,7 +25,6 @@ from train.host.errors import UsageError
 from train.host.program import Run
 
 PLATFORMS = ("cpu", "cuda", "tpu")
-SUFFIX = ".jax"
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ def write(options: Compile) -> list[Path]:
     if options.out:
         records.refuse_no_file(options.out)
     path = options.out or Path(store.name_of(options.run, options.policy))
-    if path.suffix != SUFFIX:  # what follows another dot, as in lr0.1, is part of the name
-        path = path.with_name(f"{path.name}{SUFFIX}")
+    if path.suffix != store.COMPILED:  # what follows another dot, as in lr0.1, is part of the name
+        path = path.with_name(f"{path.name}{store.COMPILED}")
     paths = [path, path.with_suffix(".json")]
     for file in paths:
         if file.exists() and not options.overwrite:

@@ -97,18 +97,13 @@ def write(options: Export) -> Path:
     if options.package and size > LARGEST:
         raise UsageError(f"{path} would have {size:,} bytes; expected {LARGEST:,}: give a path")
     refuse_unkept(run, agent)
-    source, updates = Path(options.run), run.updates
-    meta = checkpoint.read_meta(source / records.CHECKPOINTS, None if options.best else updates)
-    if options.best:
-        updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
+    source, newest = Path(options.run), None if options.best else run.updates
+    meta = checkpoint.read_meta(source / records.CHECKPOINTS, newest)
     config = runs.with_evaluation(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
-        "entry_point": run.program.address,
-        "preset": records.read_config(source)["preset"],
+        **facts(run, source, seed, options.best),
         "config": plain(config),
-        "updates": updates,
         "trained": {name: meta[name] for name in ("versions", "device", "git")},
-        "scores": scores_of(run, seed),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     policy_files.write(path, arrays, content)
@@ -125,6 +120,22 @@ def refuse_unkept(run: Run, agent: AgentState) -> None:
             f"{', '.join(names)} of its state, and a policy keeps only what is below a field named "
             "params: put it there"
         )
+
+
+def facts(run: Run, source: Path, seed: int, best: bool) -> dict[str, Any]:
+    """What the file of a policy says of its training, but for the configuration.
+
+    `source` is the directory of the run, `best` whether its policies are those of its `best/`.
+    """
+    updates = run.updates
+    if best:
+        updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
+    return {
+        "entry_point": run.program.address,
+        "preset": records.read_config(source)["preset"],
+        "updates": updates,
+        "scores": scores_of(run, seed),
+    }
 
 
 def scores_of(run: Run, seed: int) -> dict[str, Any] | None:
@@ -157,15 +168,15 @@ def new_file(options: Export) -> Path:
     return path
 
 
-def one_seed(run: Run, seed: int | None) -> int:
-    """The seed to export: the given one, or the only one. Raises UsageError if it is not clear."""
+def one_seed(run: Run, seed: int | None, flag: str = "--seed") -> int:
+    """One of a run's: the given one, or the only one. Raises UsageError if it is not clear."""
     seeds, known = run.seeds, ", ".join(map(str, run.seeds))
     if seed is None and len(seeds) == 1:
         return seeds[0]
     if seed is None:
-        raise UsageError(f"{run.directory} has several seeds: choose one, --seed {known}")
+        raise UsageError(f"{run.directory} has several seeds: choose one, {flag} {known}")
     if seed not in seeds:
-        raise UsageError(f"{run.directory} has no seed {seed}: choose --seed among {known}")
+        raise UsageError(f"{run.directory} has no seed {seed}: choose {flag} among {known}")
     return seed
 
 

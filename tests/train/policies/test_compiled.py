@@ -128,5 +128,7 @@ def test_what_does_not_act_is_refused():
     run = untrained.snake()
     nothing = replace(run.program.training(run.config), evaluate=str, player=None)
     own = run.program._replace(training=lambda config: nothing, module="mine", alternative="")
-    with pytest.raises(UsageError, match="mine do not act step by step: their Training has no play"):
+    with pytest.raises(
+        UsageError, match="mine do not act step by step: their Training has no play"
+    ):
         compiled.compiled(run._replace(program=own))
