@@ -84,9 +84,9 @@ class Policy:
         memory = self._known(memory, batch)
         first = self._beginnings(begins, batch)
         decider = self._greedy if key is None else self._sampled
-        now = self._next_key() if key is None else random_key(key)
+        words = self._next_words() if key is None else words_of(key)
         decide = decider(batch is not None)
-        return jax.device_get(decide(self._agent_state, memory, first, obs, now))
+        return jax.device_get(decide(self._agent_state, memory, first, obs, words))
 
     def _known(self, memory: PyTree | None, batch: int | None) -> PyTree:
         """A memory for so many episodes. Raises ValueError for another one."""
@@ -108,16 +108,16 @@ class Policy:
             )
         return first
 
-    def _next_key(self) -> jax.Array:
-        """The same always, but for agents that draw their actions even in an evaluation."""
+    def _next_words(self) -> np.ndarray:
+        """Those of one key always, but for agents that draw their actions even in an evaluation."""
         if not self._draws:
-            return self._key
+            return self._words
         self._calls += 1
-        return jax.random.fold_in(self._key, self._calls)
+        return words_of(jax.random.fold_in(jax.random.key(0), self._calls))
 
     @cached_property
-    def _key(self) -> jax.Array:
-        return jax.random.key(0)
+    def _words(self) -> np.ndarray:
+        return words_of(0)
 
     @cached_property
     def _draws(self) -> bool:
@@ -151,7 +151,8 @@ def load(source: str | Path, best: bool = False, seed: int | None = None) -> Pol
 def deciders(player: Player) -> Callable[[bool], Callable]:
     """`is_batch -> decide`, compiled when it is first called.
 
-    `decide(agent_state, memory, begins, obs, key)` returns the action and the memory.
+    `decide(agent_state, memory, begins, obs, words)` returns the action and the memory; the words
+    are those of a key.
     """
     agent = player.agent
 
@@ -160,11 +161,14 @@ def deciders(player: Player) -> Callable[[bool], Callable]:
         action, memory, _ = agent.act(player.acting_state(state), memory, obs, key)
         return action, memory
 
-    def decide_all(state: Any, memory: PyTree, begins: jax.Array, obs: PyTree, key: jax.Array):
-        keys = jax.random.split(key, begins.shape[0])
+    def decide_alone(state: Any, memory: PyTree, begins: jax.Array, obs: PyTree, words: jax.Array):
+        return decide(state, memory, begins, obs, jax.random.wrap_key_data(words))
+
+    def decide_all(state: Any, memory: PyTree, begins: jax.Array, obs: PyTree, words: jax.Array):
+        keys = jax.random.split(jax.random.wrap_key_data(words), begins.shape[0])
         return jax.vmap(decide, (None, 0, 0, 0, 0))(state, memory, begins, obs, keys)
 
-    alone, together = jax.jit(decide), jax.jit(decide_all)
+    alone, together = jax.jit(decide_alone), jax.jit(decide_all)
     return lambda is_batch: together if is_batch else alone
 
 
@@ -176,13 +180,16 @@ def draws(player: Player, agent_state: Any) -> bool:
     return used_inputs(jax.make_jaxpr(act)(jax.random.key(0), *known).jaxpr)[0]
 
 
-def random_key(key: Any) -> jax.Array:
-    """A key of JAX, of an integer or of one of either kind. Raises ValueError for anything else."""
+def words_of(key: Any) -> np.ndarray:
+    """The words of a key of JAX, of either kind, or of an integer's.
+
+    Raises ValueError for anything else.
+    """
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
-        return jax.random.key(np.uint32(int(key) % 2**32))
+        key = jax.random.key(np.uint32(int(key) % 2**32))
     if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.ndim == 1:
-        return jax.random.wrap_key_data(key)
+        return np.asarray(key)
     is_key = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     if not is_key or key.shape:
         raise ValueError(f"key is {in_one_line(Exception(key))[:80]}; expected an integer or a key")
-    return key
+    return np.asarray(jax.random.key_data(key))

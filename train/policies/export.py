@@ -47,6 +47,8 @@ class Export:
     """The policy that was best while training, kept in RUN/best, instead of the newest."""
     hardware: str = ""
     """What it was trained on, for the card; empty: the device recorded by the run."""
+    licence: Annotated[str, tyro.conf.arg(metavar="TEXT", aliases=["--license"])] = ""
+    """Licence of the policy, for the card, such as CC-BY-4.0; empty: that is left open."""
     overwrite: bool = False
     """Replace files that exist."""
     package: bool = False
@@ -77,13 +79,16 @@ def export(
     name: str | Path,
     seed: int | None = None,
     hardware: str = "",
+    licence: str = "",
     **flags: bool,
 ) -> Path:
     """Writes a policy and its card; returns the path of the policy. For arguments see `Export`.
 
     Raises UsageError for what cannot be exported.
     """
-    return write(Export(str(directory), str(name), seed, hardware=hardware, **flags))
+    return write(
+        Export(str(directory), str(name), seed, hardware=hardware, licence=licence, **flags)
+    )
 
 
 def write(options: Export) -> Path:
@@ -97,17 +102,19 @@ def write(options: Export) -> Path:
     if options.package and size > LARGEST:
         raise UsageError(f"{path} would have {size:,} bytes; expected {LARGEST:,}: give a path")
     refuse_unkept(run, agent)
-    source, newest = Path(options.run), None if options.best else run.updates
-    meta = checkpoint.read_meta(source / records.CHECKPOINTS, newest)
+    directory, newest = Path(options.run), None if options.best else run.updates
+    meta = checkpoint.read_meta(directory / records.CHECKPOINTS, newest)
     config = runs.with_evaluation(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
-        **facts(run, source, seed, options.best),
+        **facts(run, directory, seed, options.best),
         "config": plain(config),
         "trained": {name: meta[name] for name in ("versions", "device", "git")},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     policy_files.write(path, arrays, content)
-    text = card.card(path, run, content, meta["counters"], size, options.hardware)
+    licence = options.licence or (card.OF_OURS if options.package else card.OPEN)
+    source = card.Source(run, meta["counters"], options.hardware, licence, options.best)
+    text = card.card(path, source, content, arrays)
     records.write_whole(path.with_suffix(".md"), text)
     return path
 
@@ -122,17 +129,17 @@ def refuse_unkept(run: Run, agent: AgentState) -> None:
         )
 
 
-def facts(run: Run, source: Path, seed: int, best: bool) -> dict[str, Any]:
+def facts(run: Run, directory: Path, seed: int, best: bool) -> dict[str, Any]:
     """What the file of a policy says of its training, but for the configuration.
 
-    `source` is the directory of the run, `best` whether its policies are those of its `best/`.
+    `directory` is that of the run, `best` whether its policies are those of its `best/`.
     """
     updates = run.updates
     if best:
         updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
     return {
         "entry_point": run.program.address,
-        "preset": records.read_config(source)["preset"],
+        "preset": records.read_config(directory)["preset"],
         "updates": updates,
         "scores": scores_of(run, seed),
     }
