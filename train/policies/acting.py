@@ -34,12 +34,12 @@ class Policy:
     Normalisation, and all else between an observation and a decision, is inside.
     """
 
-    def __init__(self, name: str, run: Run, member: int, metadata: dict[str, Any]):
+    def __init__(self, name: str, run: Run, player: Player, member: int, metadata: dict[str, Any]):
         self.name, self.metadata = name, metadata
         """What is known of its training, as its file has it: "entry_point", the program, "preset",
         "updates" and "scores", None where there are none."""
         self._run, self._agent_state = run, run.agents[member]
-        self._player = abilities.player_of(run)
+        self._player = player
         like = jax.eval_shape(self._player.agent.memory)
         self._observation = Expected("observation", self._player.observation())
         self._memory = Expected("memory", like, is_finite=False)
@@ -140,12 +140,14 @@ class Policy:
 def load(source: str | Path, best: bool = False, seed: int | None = None) -> Policy:
     """What `train.load` returns."""
     run = store.of_source(source, best)
+    player = abilities.player_of(run)
     seed = export.one_seed(run, seed, "seed")
     if run.state is None and not best:
-        metadata = policy_files.read_metadata(policy_files.file_of(source))
+        content = policy_files.read_metadata(policy_files.file_of(source))
+        metadata = {name: content[name] for name in export.FACTS}
     else:
         metadata = export.facts(run, Path(source), seed, best)
-    return Policy(str(source), run, run.seeds.index(seed), metadata)
+    return Policy(str(source), run, player, run.seeds.index(seed), metadata)
 
 
 def deciders(player: Player) -> Callable[[bool], Callable]:

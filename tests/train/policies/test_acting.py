@@ -18,6 +18,7 @@ import train
 from jaxrl.types import Agent
 from tests.train import tiny
 from train.host import games, settings
+from train.host.abilities import player_of
 from train.host.errors import UsageError
 from train.host.player import Player
 from train.host.program import Program, Run
@@ -81,7 +82,7 @@ WEIGHTS = np.array([2.0, -3.0], np.float32)
 def policy_of(kind: str = "calm", is_whole: bool = True) -> Policy:
     state = Known(jnp.asarray(WEIGHTS), jnp.int32(4))
     run = Run(Path("runs/acting"), PROGRAM, Config(kind), 4, [state], () if is_whole else None)
-    return Policy("runs/acting", run, 0, {})
+    return Policy("runs/acting", run, player_of(run), 0, {})
 
 
 @pytest.fixture(scope="module")
