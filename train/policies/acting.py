@@ -109,7 +109,7 @@ class Policy:
         return first
 
     def _next_words(self) -> np.ndarray:
-        """Those of one key always, but for agents that draw their actions even in an evaluation."""
+        """The words of a key: always the same, unless the agent draws even in an evaluation."""
         if not self._draws:
             return self._words
         self._calls += 1
@@ -178,7 +178,7 @@ def draws(player: Player, agent_state: Any) -> bool:
     """Whether the actions of a player depend on its key: whether it explores, or is sampled."""
     state = jax.eval_shape(player.acting_state, agent_state)
     known = state, jax.eval_shape(player.agent.memory), player.observation()
-    act = lambda key, *rest: player.agent.act(*rest, key)[:2]
+    act = lambda key, state, memory, obs: player.agent.act(state, memory, obs, key)[:2]
     return used_inputs(jax.make_jaxpr(act)(jax.random.key(0), *known).jaxpr)[0]
 
 
@@ -192,6 +192,6 @@ def words_of(key: Any) -> np.ndarray:
     if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.ndim == 1:
         return np.asarray(key)
     is_key = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    if not is_key or key.shape:
+    if not is_key or np.shape(key):
         raise ValueError(f"key is {in_one_line(Exception(key))[:80]}; expected an integer or a key")
     return np.asarray(jax.random.key_data(key))

@@ -34,7 +34,8 @@ class Room:
     def reset(self, key, params):
         return {"at": jnp.zeros(2), "word": jnp.zeros((), jnp.int32)}, ()
 
-    step = None
+    def step(self, key, state, action, params):
+        raise NotImplementedError
 
 
 class Known(NamedTuple):
@@ -72,7 +73,8 @@ def make_training(config: Config) -> settings.Training:
     evaluate = games.of_player(tiny.Walk(), (), agent, 1, 5)
     player = None if config.kind == "still" else Player(Room(), (), agent)
     no_games = games.of_episodes(evaluate.match)
-    return settings.Training(lambda key: None, lambda state: state, no_games, 1, player=player)
+    nothing: Any = lambda *given: None
+    return settings.Training(nothing, nothing, no_games, 1, player=player)
 
 
 PROGRAM = Program("acting", {x: Config(x) for x in ("calm", "restless", "still")}, make_training)
