@@ -102,8 +102,7 @@ def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
         mine = sorted(of_seeds[seed], key=lambda row: row["steps"])
         group = "finished" if any(score in row["finished"] for row in mine) else "agent"
         values = np.array([scalars(row).get(score) for row in mine], float)
-        steps = np.array([row["steps"] for row in mine], float)
-        values = series.over_chunks(steps, values, series.joining(group, score))
+        values = series.over_chunks(mine, values, series.joining(group, score))
         finite = np.isfinite(values)
         if finite.any():
             found.append((np.array([row[x] for row in mine], float)[finite], values[finite]))

@@ -29,14 +29,13 @@ def parts(members: Sequence[Sequence[Row]], group: str, name: str) -> list[list[
 
     NaN where nothing is known. A short chunk is taken together with the one before it.
     """
-    steps = [np.array([row["steps"] for row in rows], float) for rows in members]
     found = [[flat(row[group].get(name)) for row in rows] for rows in members]
     size = max((len(x) for rows in found for x in rows), default=0)
     known = lambda x: np.nan if x is None else x
     of_part = lambda rows, k: np.array([known(x[k]) if x else np.nan for x in rows], float)
     join = joining(group, name)
     return [
-        [over_chunks(x, of_part(rows, k), join) for x, rows in zip(steps, found, strict=True)]
+        [over_chunks(mine, of_part(x, k), join) for mine, x in zip(members, found, strict=True)]
         for k in range(size)
     ]
 
@@ -52,16 +51,18 @@ def joining(group: str, name: str) -> Joining | None:
     return extreme and (lambda values, lengths: extreme(values))
 
 
-def over_chunks(steps: np.ndarray, values: np.ndarray, join: Joining | None) -> np.ndarray:
-    """`values` `[K]` of chunks that end at `steps` `[K]`, as they are drawn.
+def over_chunks(rows: Sequence[Row], values: np.ndarray, join: Joining | None) -> np.ndarray:
+    """`values` `[K]` of the chunks of K rows in their order, as they are drawn.
 
     A chunk shorter than the next and below half of the one before, as the last may be, has too few
     episodes, or updates for an extreme: its value is that of both.
     """
-    lengths = np.diff(steps, prepend=0)
+    if join is None:
+        return values
+    lengths = np.diff([row["steps"] for row in rows], prepend=0)
     is_short = (lengths[1:] < lengths[:-1] / 2) & (lengths[1:] < np.append(lengths[2:], np.inf))
     drawn = values.copy()
-    for k in np.flatnonzero(is_short) if join else ():
+    for k in np.flatnonzero(is_short):
         pair = slice(k, k + 2)
         finite = np.isfinite(values[pair])
         if finite.any():

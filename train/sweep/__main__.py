@@ -96,14 +96,14 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     if not name:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
     program = program_of(name)
-    config, preset = read(program, preset, options, flags)
+    config, preset, variations = read(program, preset, options, flags)
     run, default = config.run, program.presets[preset].run
     if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     config = with_evaluation(config, num_seeds=1)  # some presets have several
     search_plan.refuse_options(options, Options.seeds)
     config = without_scores(config, fields_in(flags))
-    found = sweep_of(program, preset, config, options, flags)
+    found = sweep_of(program, preset, config, options, variations)
     directory = Path(options.directory or records.create_dated(Path("runs"), f"sweep-{name}"))
     if options.directory:
         records.create(options.directory, "sweep")
@@ -121,8 +121,10 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     return told(found, options)
 
 
-def read(program: Program, preset: str, options: Options, flags: list[str]) -> tuple[Any, str]:
-    """The configuration of all members and its preset, which suits what is varied, too.
+def read(
+    program: Program, preset: str, options: Options, flags: list[str]
+) -> tuple[Any, str, list[Variation]]:
+    """The configuration of all members, its preset, and what is varied, which that suits, too.
 
     Raises UsageError where no preset suits all of it; the values in a file are used as they are.
     """
@@ -130,13 +132,13 @@ def read(program: Program, preset: str, options: Options, flags: list[str]) -> t
     variations = variations_of(program, chosen, config, options, flags)
     presets = plan.suited_presets(program, chosen, config, variations)
     if without_config(flags)[0] or presets.keys() == {chosen}:
-        return config, chosen
+        return config, chosen, variations
     if len(presets) > 1:
         places = ", ".join(f"{name} for {program.environment(x)}" for name, x in presets.items())
         raise UsageError(f"--vary needs different presets, {places}: sweep each of them by itself")
     ((suited, changed),) = presets.items()
     print(preset_line(program, chosen, suited, changed))
-    return parse(program, [suited, *flags], OF_ONE_RUN)
+    return *parse(program, [suited, *flags], OF_ONE_RUN), variations
 
 
 def program_of(name: str) -> Program:
@@ -170,7 +172,8 @@ def again(directory: Path) -> Sweep:
     program = find(saved["program"], directory)
     config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
     options = Options(**saved["options"])
-    found = sweep_of(program, saved["preset"], config, options, [], saved["batches"])
+    variations = variations_of(program, saved["preset"], config, options, [])
+    found = sweep_of(program, saved["preset"], config, options, variations, saved["batches"])
     return told(replace(found, directory=directory), options)
 
 
@@ -179,13 +182,12 @@ def sweep_of(
     preset: str,
     config: Any,
     options: Options,
-    flags: list[str],
+    variations: list[Variation],
     saved: list[list[int]] | None = None,
 ) -> Sweep:
     """The sweep or search, without its directory; `saved` are the members of its batches."""
     console = Console(highlight=False, soft_wrap=True)
     confirm = options.seeds if options.confirm is None else options.confirm
-    variations = variations_of(program, preset, config, options, flags)
     about = (Path(), confirm, console)
     if options.search:
         if config.run.devices not in ("auto", "1"):

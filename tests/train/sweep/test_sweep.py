@@ -223,7 +223,7 @@ def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path
 def test_members_have_the_preset_of_their_environment(varied, flags, preset, told, capsys):
     """As a single run has it, with the defaults that `--vary` leaves open."""
     program, options = find("gymnax", "here"), command.Options(vary=[varied])
-    config, chosen = command.read(program, "ppo", options, flags)
+    config, chosen, _ = command.read(program, "ppo", options, flags)
     assert chosen == preset
     assert config == dataclasses.replace(program.presets[preset], env=config.env)
     line = "gymnax: ppo for Breakout-MinAtar is the preset ppo_minatar\n"
