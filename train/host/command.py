@@ -113,8 +113,8 @@ def parse(
     if directory := resumed(arguments):
         if file:
             raise UsageError(f"--resume {directory} has a configuration: leave out --config")
-        preset, saved = saved_by(program, directory, records.read_config(directory), chosen)
-        config, known = read(saved), presets[preset]
+        preset, known = saved_by(program, directory, records.read_config(directory), chosen)
+        config = read(known)
     elif file:
         preset, saved = saved_by(program, file, records.read_config_file(file), chosen)
         known = elsewhere(saved, presets[preset], left)

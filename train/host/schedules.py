@@ -47,14 +47,11 @@ def span(share: Any, budget: int) -> int | jax.Array:
 
 def idle(agent: Any, shares: Shares) -> dict[str, str]:
     """Fields that have no effect with the others, by dotted name, and why."""
-    idle = {}
-    for name, field in SETS.items():
-        if getattr(shares, name) is not None:
-            idle[f"agent.{field}"] = f"{name} sets it, unless that is None"
-    if agent.epsilon_start == agent.epsilon_end:
-        why = "agent.epsilon_start and agent.epsilon_end are the same"
-        idle |= dict.fromkeys(("explore_share", "agent.epsilon_transitions"), why)
-    if not agent.prioritised:
+    used = [name for name in SETS if getattr(shares, name) is not None]
+    idle = {f"agent.{SETS[name]}": f"{name} sets it, unless that is None" for name in used}
+    if agent.epsilon_start == agent.epsilon_end and "explore_share" in used:
+        idle["explore_share"] = "agent.epsilon_start and agent.epsilon_end are the same"
+    if not agent.prioritised and "importance_share" in used:
         idle["importance_share"] = "it needs agent.prioritised"
     return idle
 

@@ -1,7 +1,7 @@
 """Schedules of a DQN follow the budget, and say what they did where nobody had shares."""
 
+import json
 from dataclasses import replace
-from typing import Any
 
 import jax
 import pytest
@@ -12,10 +12,12 @@ from train.gymnax import config as gymnax
 from train.host import schedules
 from train.host.command import parse
 from train.host.config import plain, rebuild
+from train.host.defaults import beginning
 from train.host.errors import UsageError
 from train.host.program import find
 from train.host.schedules import Shares
 from train.host.settings import Config
+from train.policies import card
 from train.snake import config as snake
 from train.two_snake import agents as two_snake
 
@@ -52,8 +54,22 @@ def test_a_configuration_that_was_saved_without_shares_keeps_its_spans():
     del saved["explore_share"], saved["importance_share"]
     agent = gymnax.annealed(rebuild(gymnax.PRESETS["dqn"], saved))
     assert (agent.epsilon_transitions, agent.importance_transitions) == (77, 1_000_000)
-    fixed: Any = replace(snake.PRESETS["dqn"], explore_share=None, importance_share=None)
-    assert not find("snake", "a test").training(fixed).budget_shapes_learning
+
+
+@pytest.mark.parametrize("preset", ["dqn", "rainbow"])
+def test_a_run_that_was_saved_without_shares_goes_on_and_is_repeated(preset, tmp_path):
+    """Neither is refused for what the preset has since; its budget may grow as it could."""
+    saved = plain(snake.PRESETS[preset])
+    del saved["explore_share"], saved["importance_share"]
+    content = {"name": "snake", "preset": preset, "config": saved}
+    (tmp_path / "config.yaml").write_text(json.dumps(content))
+    program = find("snake", "a test")
+    old, _ = parse(program, ["--resume", str(tmp_path)])
+    assert (old.explore_share, old.importance_share) == (None, None)
+    assert program.training(old).budget_shapes_learning == (preset == "rainbow")  # its rate falls
+    old = replace(old, run=replace(old.run, resume=""))
+    named, default = beginning(program, preset, old)
+    assert parse(program, [named, *card.flags(plain(old), plain(default))])[0] == old
 
 
 @pytest.mark.parametrize("share", [0.0, 0.025, 0.3, 1.0, 3.0])
