@@ -59,13 +59,10 @@ class Made(NamedTuple):
 
     @property
     def family(self) -> str:
-        """Which of the `FAMILIES` of defaults suits it."""
+        """Whose defaults suit it: those of classic control, MinAtar or continuous actions."""
         if isinstance(self.action, spaces.Box) and not has_parts(self.action):
             return "continuous"
         return "minatar" if self.shows_images else "classic"
-
-
-FAMILIES = ("classic", "minatar", "continuous")
 
 
 def make(game: Game) -> Made:

@@ -7,6 +7,7 @@ from typing import Any
 
 from train.host import policy_files
 from train.host.config import flag, plain
+from train.host.defaults import beginning
 from train.host.program import Program, Run
 from train.host.runs import with_evaluation
 
@@ -139,9 +140,9 @@ def in_a_line(value: Any) -> str:
 
 def command(run: Run, content: dict[str, Any]) -> str:
     """The command line that repeats the training, in a new directory."""
-    preset = content["preset"]
     config = with_evaluation(run.config, directory="", resume="")
-    changes = flags(plain(config), plain(run.program.presets[preset]))
+    preset, default = beginning(run.program, content["preset"], config)
+    changes = flags(plain(config), plain(default))
     return shlex.join([*run.program.command.split(), preset, *changes])
 
 

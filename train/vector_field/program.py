@@ -80,6 +80,13 @@ def tables(run: Run) -> Iterator[Any]:
         yield f"{name}: {count:,} plans had a cost that is not finite and were passed over"
 
 
+def environment(config: Config) -> str:
+    """What a configuration learns in, for titles."""
+    if config.data:
+        return ", ".join(Path(x).name for x in config.data)
+    return ", ".join(config.env.fields).replace("_", " ")
+
+
 PROGRAM = Program(
     name="vector_field",
     presets=PRESETS,
@@ -87,6 +94,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=environment,
     static={"stop_gain": "whether experiments may stop decides what is compiled"},
     pictures=draw,
     tables=tables,

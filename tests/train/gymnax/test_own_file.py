@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -15,12 +16,14 @@ from tests.bench import flags
 from train.gymnax import environments, networks
 from train.gymnax.config import PRESETS, make_agent
 from train.gymnax.environments import Game
-from train.gymnax.program import main
+from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
+from train.host import command
 from train.host.origin import explain, origin
 from train.policies.export import main as policies
 from train.report.__main__ import main as report
 
+main = partial(command.main, PROGRAM)
 FILE = '''
 from collections import namedtuple
 
