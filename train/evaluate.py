@@ -41,7 +41,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def evaluate() -> None:
+    def evaluate(arguments: list[str]) -> None:
         program = store.program_of(arguments) or runs.program_of(arguments)
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
         Console().print(evaluation.table)
         tell_luck(run, options)
 
-    return command(evaluate)
+    return command(evaluate, arguments)
 
 
 def tell_luck(run: Run, options: Any) -> None:

@@ -44,7 +44,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def render() -> None:
+    def render(arguments: list[str]) -> None:
         options = parse_flags("python -m train.render", Options, arguments)
         check_options(options)
         run = store.opened(options.run, options.policy, options.best)
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
         if path := diagnostics.draw(run.directory, run.seeds, *about):
             print(path)
 
-    return command(render)
+    return command(render, arguments)
 
 
 def finish(made: Iterable[Any], form: str) -> None:

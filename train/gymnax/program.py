@@ -49,7 +49,7 @@ def suited(arguments: Sequence[str]) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """The command line: as that of every program, with a preset that suits the environment."""
     found: list[str] = []
-    code = command.command(lambda: found.extend(suited(arguments)))
+    code = command.command(lambda own: found.extend(suited(own)), arguments)
     return code or command.main(PROGRAM, found)
 
 

@@ -16,7 +16,14 @@ import tyro
 
 from jaxrl import checks
 from jaxrl.precision import in_float32
-from train.host import devices, distributed, jax_settings, records
+from train.host import (
+    compilation_cache,
+    devices,
+    distributed,
+    jax_settings,
+    library_logs,
+    records,
+)
 from train.host.config import field_of, flag, names_below
 from train.host.errors import (
     FAILED,
@@ -46,9 +53,9 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
     A ValueError of `Program.training` is reported as bad input.
     """
 
-    def train() -> None:
-        distributed.refuse_unjoined(sys.argv[1:] if arguments is None else arguments)
-        config, preset = parse(program, sys.argv[1:] if arguments is None else arguments)
+    def train(arguments: list[str]) -> None:
+        distributed.refuse_unjoined(arguments)
+        config, preset = parse(program, arguments)
         try:
             checks.config(config)
             training = program.training(config)
@@ -56,12 +63,16 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
             raise UsageError(with_flags(in_one_line(error), config)) from error
         train_program(program, config, preset, training)
 
-    return command(train)
+    if arguments is None:  # a program of one's own has not come through `train.host.entrance`
+        library_logs.silence()
+        arguments = sys.argv[1:]
+    return command(train, arguments)
 
 
-def command(function: Callable[[], object]) -> int:
-    """Calls `function`; turns a RunError into one line on stderr and an exit code.
+def command(function: Callable[[list[str]], object], arguments: Sequence[str] = ()) -> int:
+    """Calls `function` with the arguments that are its own, without the flags of every command.
 
+    Turns a RunError into one line on stderr and an exit code, which it returns.
     So it does with whatever arises in a user's own file, an environment's or a program's. Signs
     that stdout cannot hold are replaced there: they are not worth losing what was computed.
     Commands compute in 32 bits, whatever `JAX_ENABLE_X64` says.
@@ -73,7 +84,7 @@ def command(function: Callable[[], object]) -> int:
             try:
                 devices.refuse_none()
                 jax_settings.refuse_unusable()
-                in_float32(function)()
+                in_float32(function)(compilation_cache.begin(arguments))
             finally:
                 sys.stdout.flush()  # here, where a closed pipe can still be handled
     except RunError as error:

@@ -53,7 +53,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def play() -> None:
+    def play(arguments: list[str]) -> None:
         options = parse_flags("python -m train.play", Options, arguments)
         check_options(options)
         if options.run is None and options.policy is None:
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             print("stopped")
 
-    return command(play)
+    return command(play, arguments)
 
 
 def set_up(options: Options) -> server.Table:

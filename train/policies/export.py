@@ -54,7 +54,7 @@ class Export:
 
 
 def main(arguments: list[str]) -> int:
-    def policies() -> None:
+    def policies(arguments: list[str]) -> None:
         match arguments:
             case ["export", *flags]:
                 path = write(parse_flags("python -m train.policies export", Export, flags))
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
             case _:
                 raise UsageError("expected: train.policies export RUN NAME, compile RUN, or list")
 
-    return command(policies)
+    return command(policies, arguments)
 
 
 def export(

@@ -55,7 +55,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def report() -> None:
+    def report(arguments: list[str]) -> None:
         options = parse_flags("python -m train.report", Options, arguments)
         check_options(options)
         if options.live:
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         write_whole(out, html)
         Console().print(f"{out}  {out.stat().st_size / 1e3:,.0f} kB", highlight=False)
 
-    return command(report)
+    return command(report, arguments)
 
 
 def follow(options: Options) -> None:

@@ -81,7 +81,7 @@ def make_agent(env: OpenSnake, player: Player) -> Agent:
 
 
 def main(arguments: list[str]) -> int:
-    def score() -> None:
+    def score(arguments: list[str]) -> None:
         options = parse_flags("python -m train.snake.players", Options, arguments)
         env, params = make_game(options)
         content = play_all(env, params, options)
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
             write_whole(options.out, json.dumps(finite_or_null(content), indent=1) + "\n")
         Console().print(table(content))
 
-    return command(score)
+    return command(score, arguments)
 
 
 def make_game(options: Options) -> tuple[OpenSnake, Params]:

@@ -69,7 +69,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def sweep() -> None:
+    def sweep(arguments: list[str]) -> None:
         given = list(arguments)
         name = given.pop(0) if given and not given[0].startswith("-") else ""
         preset = given.pop(0) if given and not given[0].startswith("-") else ""
@@ -85,7 +85,7 @@ def main(arguments: list[str]) -> int:
         with interruption(f"stopped: --resume {planned.directory} goes on with the sweep"):
             cluster.run(planned, options.cluster)
 
-    return command(sweep)
+    return command(sweep, arguments)
 
 
 def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:

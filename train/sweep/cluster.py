@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from jaxrl.checks import Count, CountOrZero
+from train.host import compilation_cache
 from train.host.config import flag
 from train.host.errors import UsageError, in_one_line
 from train.host.records import resume_flag
@@ -65,6 +66,7 @@ class Batch:
     def __call__(self) -> None:
         from train.sweep.__main__ import again  # it imports this module
 
+        compilation_cache.begin(())
         sweep, i = again(Path(self.directory)), self.index
         title = f"{sweep.program.address} sweep {i + 1}/{len(sweep.planned.groups)}"
         sweep.finish(sweep.planned.groups[i], files.batch(sweep.directory, i), title)

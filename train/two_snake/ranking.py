@@ -57,14 +57,14 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def hold() -> None:
+    def hold(arguments: list[str]) -> None:
         options = parse_flags("python -m train.two_snake tournament", Options, arguments)
         check_options(options)
         players = opened(options)
         results = played(players, options.games, jax.random.key(options.key))
         Console().print(table([player.name for player in players], results))
 
-    return command(hold)
+    return command(hold, arguments)
 
 
 def opened(options: Options) -> list[Player]:

@@ -92,7 +92,7 @@ class Advice(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
-    def advise() -> None:
+    def advise(arguments: list[str]) -> None:
         options = parse_flags(COMMAND, Options, arguments)
         check_options(options)
         if not options.run:
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str]) -> int:
             Console().print(str(path), soft_wrap=True)
         Console().print(table(advice))
 
-    return command(advise)
+    return command(advise, arguments)
 
 
 def advised(model: Fitted, options: Options) -> tuple[Question, Advice]:

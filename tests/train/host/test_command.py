@@ -5,7 +5,6 @@ import io
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +233,7 @@ def test_help_explains_every_field(capsys: pytest.CaptureFixture):
     [(UsageError("no"), 2), (NonFiniteError("nan"), 1), (Interrupted("later"), 75)],
 )
 def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture):
-    def fail():
+    def fail(arguments):
         raise error
 
     assert command(fail) == code
@@ -242,13 +241,13 @@ def test_exit_codes(error: Exception, code: int, capsys: pytest.CaptureFixture):
 
 
 def test_other_exits(capsys: pytest.CaptureFixture):
-    def press_ctrl_c():
+    def press_ctrl_c(arguments):
         raise KeyboardInterrupt
 
-    def bug_of_a_user():
+    def bug_of_a_user(arguments):
         raise RuntimeError("a bug\nand more of it")
 
-    assert command(lambda: None) == 0
+    assert command(lambda arguments: None) == 0
     assert command(press_ctrl_c) == INTERRUPTED
     assert "what it had written is whole; start it again" in capsys.readouterr().err
     assert command(bug_of_a_user) == REFUSED
@@ -257,14 +256,14 @@ def test_other_exits(capsys: pytest.CaptureFixture):
     assert f"{Path(__file__).name}:" in error
     assert error.count("\n") == 1
     with pytest.raises(AttributeError):
-        command(partial(flag, 3))  # pyright: ignore  # a bug of this library is one: a traceback helps to mend it
+        command(flag)  # pyright: ignore  # a bug of this library is one: a traceback helps to mend it
 
 
 def test_signs_that_stdout_cannot_hold_are_replaced(monkeypatch: pytest.MonkeyPatch):
     """Another encoding has no `²`, no encoding a lone surrogate, as in the name of a folder."""
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", newline="\n"))
-    assert command(lambda: print("R² · 8×8 …", "run-\udcfc")) == 0
+    assert command(lambda _: print("R² · 8×8 …", "run-\udcfc")) == 0
     assert written.getvalue() == b"R? ? 8?8 ? run-?\n"
 
 
