@@ -13,9 +13,10 @@ from rich.console import Console
 
 from jaxrl.checks import Seed
 from train.host import best, runs, store
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.program import Run
 from train.host.scores import evaluation_keys, read_evaluation, write_evaluation
 from train.host.settings import Games

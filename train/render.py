@@ -14,9 +14,10 @@ import tyro
 
 from jaxrl.checks import Seed
 from train.host import diagnostics, films, store
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.settings import Games
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jaxlib
+import jaxlib.version
 from jax._src import compilation_cache, compilation_cache_interface
 
 from train.host import distributed
@@ -89,7 +89,7 @@ def cache_home() -> Path:
 
 def kind_of_machine() -> str:
     """A name for the versions and the processor that entries are for: homes may be shared."""
-    about = [jax.__version__, jaxlib.__version__]
+    about = [jax.__version__, jaxlib.version.__version__]
     about += [platform.system(), platform.machine(), platform.processor()]
     with suppress(OSError):  # there are such files on Linux only
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

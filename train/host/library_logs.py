@@ -27,7 +27,7 @@ def silence() -> None:
     if os.environ.get(XLA, OF_JAX) == OF_JAX:
         os.environ[XLA] = ONLY_FATAL
         if "jax" in sys.modules:
-            from jax._src.lib import utils
+            from jax._src.lib import utils  # pyright: ignore[reportPrivateImportUsage]
 
             utils.absl_set_min_log_level(int(ONLY_FATAL))
     if not sys.warnoptions:

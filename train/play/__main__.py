@@ -12,9 +12,10 @@ from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
 from train.host import store
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.live import Game, Live
 from train.host.program import Run
 from train.host.progress import busy

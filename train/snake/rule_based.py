@@ -21,9 +21,10 @@ from envs.snake.rules import State
 from jaxrl.checks import Count, Seed
 from jaxrl.types import Agent
 from train.host import games, scores
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.progress import clock
 from train.host.records import finite_or_null, refuse_no_file, write_whole
 from train.host.scores import number_text

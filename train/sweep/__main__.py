@@ -11,12 +11,14 @@ from rich.console import Console
 import train
 from jaxrl.checks import Count, CountOrZero
 from train.host import records, start
-from train.host.command import command, parse, parse_known
+from train.host.command import command, parse
 from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.errors import UsageError
+from train.host.flags import parse_known
 from train.host.program import Program, find
 from train.host.runs import with_evaluation
 from train.host.signals import interruption
+from train.host.suggestions import perhaps
 from train.sweep import batches, cluster, files, plan, search_plan
 from train.sweep.cluster import Cluster
 from train.sweep.plan import Trial, Variation
@@ -127,7 +129,8 @@ def program_of(name: str) -> Program:
     except UsageError:
         if "." in name:  # a module of one's own
             raise
-    raise UsageError(f"there is no program {name}: choose one of {', '.join(ours)}")
+    guess = perhaps(name, ours)
+    raise UsageError(f"there is no program {name}{guess}: choose one of {', '.join(ours)}")
 
 
 def without_scores(config: Any, default: Any) -> Any:

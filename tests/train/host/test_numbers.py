@@ -10,9 +10,10 @@ from jaxrl.checks import Range
 from tests.train import tiny
 from train.gymnax import environments
 from train.host import records
-from train.host.command import parse, parse_flags
+from train.host.command import parse
 from train.host.config import numbers, plain, rebuild
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.numbers import as_declared, whole
 from train.sweep import plan
 
