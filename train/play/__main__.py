@@ -17,6 +17,7 @@ from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.flags import parse_flags
 from train.host.live import Game, Live
+from train.host.numbers import quantity
 from train.host.program import Run
 from train.host.progress import busy
 from train.play import messages, server, terminal
@@ -91,7 +92,9 @@ def live_of(run: Run, member: int) -> Live:
     if run.program.live is None:
         raise UsageError(f"{run.program.address} has nothing to watch live: try train.report")
     if member >= len(run.agents):
-        raise UsageError(f"--member {member}: the run has {len(run.agents)} seeds, from 0 on")
+        raise UsageError(
+            f"--member {member}: the run has {quantity(len(run.agents), 'seeds')}, from 0 on"
+        )
     return run.program.live(run, member)
 
 

@@ -25,6 +25,7 @@ from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.flags import parse_flags
+from train.host.numbers import quantity
 from train.host.progress import clock
 from train.host.records import finite_or_null, refuse_no_file, write_whole
 from train.host.scores import number_text
@@ -118,7 +119,7 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
         by_player[name] = play(env, params, PLAYERS[name], options)
         score, seconds = by_player[name]["score"], time.perf_counter() - began
         mean = number_text(score) or "unknown"
-        console.print(f"{name}  {options.games:,} games  score {mean}  {clock(seconds)}")
+        console.print(f"{name}  {quantity(options.games, 'games')}  score {mean}  {clock(seconds)}")
     return {
         "rows": options.rows,
         "cols": options.cols,

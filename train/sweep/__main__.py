@@ -15,6 +15,7 @@ from train.host.command import command, parse
 from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.errors import UsageError
 from train.host.flags import parse_known
+from train.host.numbers import quantity
 from train.host.program import Program, find
 from train.host.runs import with_evaluation
 from train.host.signals import interruption
@@ -191,15 +192,17 @@ def told(found: Sweep, options: Options) -> Sweep:
         times = found.schedule
         per_update = training.steps_per_update
         what = (
-            f"{len(found.planned.trials):,} members of {times.total * per_update:,} "
+            f"{quantity(len(found.planned.trials), 'members')} of {times.total * per_update:,} "
             f"{training.unit}, {times.budget * per_update:,} for a candidate that is trained to "
             f"the end, compared from {times.period * per_update:,} on"
         )
     else:
         configurations = {trial.configuration for trial in found.planned.trials}
+        batches = quantity(len(found.planned.groups), "batches")
         what = (
-            f"{len(configurations):,} configurations of {options.seeds} seeds, "
-            f"{run.total_steps:,} {training.unit} each, in {len(found.planned.groups)} batches"
+            f"{quantity(len(configurations), 'configurations')} of "
+            f"{quantity(options.seeds, 'seeds')}, {run.total_steps:,} {training.unit} each, "
+            f"in {batches}"
         )
     found.console.print(f"{what}; the sweep is in {found.directory}", markup=False)
     return found

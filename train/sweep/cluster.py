@@ -19,6 +19,7 @@ from jaxrl.checks import Count, CountOrZero
 from train.host import compilation_cache
 from train.host.config import flag
 from train.host.errors import UsageError, in_one_line
+from train.host.numbers import quantity
 from train.host.records import resume_flag
 from train.sweep import files
 from train.sweep.plan import Group
@@ -148,7 +149,9 @@ def submit(sweep: Sweep, asked: Cluster) -> list[Any]:
         advice = f"the sweep is in {sweep.directory}, continue it with --resume"
         raise UsageError(f"--cluster {asked.kind}: {in_one_line(error)}; {advice}") from error
     names = ", ".join(job.job_id for job in jobs)
-    sweep.console.print(f"{len(jobs)} of {count} batches are jobs now: {names}", markup=False)
+    sweep.console.print(
+        f"jobs for {len(jobs)} of {quantity(count, 'batches')}: {names}", markup=False
+    )
     sweep.console.print(f"when they have ended, {resumption(sweep)} summarises", markup=False)
     return jobs
 

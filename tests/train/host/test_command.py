@@ -206,7 +206,7 @@ def test_a_sweep_of_what_a_run_saved(tmp_path: Path, capsys: pytest.CaptureFixtu
     flags = ["--vary", "agent.learning_rate=0.25,0.5", "--seeds", "1", "--confirm", "0"]
     place = ["--directory", str(tmp_path / "sweep"), "--config", str(tmp_path)]
     assert sweep(["tests.train.tiny", *flags, *place, "--agent.replay=4"]) == 0
-    assert "2 configurations of 1 seeds, 60 environment steps" in capsys.readouterr().out
+    assert "2 configurations of 1 seed, 60 environment steps" in capsys.readouterr().out
     planned = files.read_plan(tmp_path / "sweep")["config"]
     assert planned["agent"]["learning_rate"] == 0.25
     assert planned["agent"]["replay"] == 4
