@@ -64,6 +64,7 @@ FLOORS = {  # of `train`: host knows no program, programs know the host, command
     "train.report": 5,
     "train.play": 6,
     "train.snake_players": 5,
+    "train.__main__": 5,
     "train.evaluate": 5,
     "train.render": 5,
 }

@@ -154,7 +154,9 @@ class GymnasiumVectorEnv(VectorEnv):
         else:
             given = list(seed)
         if len(given) != self.num_envs:
-            raise ValueError(f"there are {len(given)} seeds; expected {self.num_envs} or one")
+            raise ValueError(
+                f"got {len(given)} of {self.num_envs} seeds; expected all, or one number"
+            )
         words = [steps.word_of(0 if one is None else one) for one in given]
         return np.array(words, np.uint32), np.array([one is not None for one in given])
 

@@ -11,6 +11,7 @@ from train.allo import curves, directed, directed_maps, directed_scores, maps
 from train.allo.config import Config, learning_config
 from train.allo.problem import Problem
 from train.host import metrics_file, records, scores
+from train.host.numbers import quantity
 
 
 def draw_all(
@@ -35,7 +36,7 @@ def draw_all(
         "seeds": np.array(config.run.seeds),
     }
     records.write_arrays(directory / "eigenvectors.npz", arrays)
-    title = f"{problem.layout.name}, {problem.layout.num_states} states"
+    title = f"{problem.layout.name}, {quantity(problem.layout.num_states, 'states')}"
     name = lambda stem: directory / f"{stem}.png"
     first = f"{title}, seed {config.run.seeds[0]}"
     found = jax.device_get(directed_scores.measured(learned[0], truth))

@@ -11,6 +11,7 @@ from train.durotaxis.shown import look_of
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host import pictures as curves
 from train.host import runs, scores
+from train.host.numbers import quantity
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
@@ -32,7 +33,11 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
     config = runs.with_evaluation(run.config, evaluation_greedy=True)
     paths, played = draw_climb(run._replace(config=config), games, key, directory)
     arrived = scores.number_text(played["seeds"][0]["arrived"], ".1%")
-    line = f"{games:,} colonies: {arrived} arrived" if arrived else scores.without_score(played)
+    line = (
+        f"{quantity(games, 'colonies')}: {arrived} arrived"
+        if arrived
+        else scores.without_score(played)
+    )
     return [*paths, line or ""]
 
 

@@ -20,6 +20,7 @@ from train.gymnax.actions import has_parts
 from train.host.errors import in_one_line
 from train.host.numbers import whole
 from train.host.origin import explain
+from train.host.suggestions import perhaps
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ def named(name: str, options: dict[str, Any]) -> tuple[environment.Environment, 
     if name not in known:
         names = ", ".join(known)
         raise ValueError(
-            f"env.id {name} cannot be made: it is unknown; expected MODULE:NAME or one of {names}"
+            f"env.id {name} cannot be made: it is unknown{perhaps(name, known)}; expected "
+            f"MODULE:NAME or one of {names}"
         )
     try:
         return gymnax.make(name, **options)

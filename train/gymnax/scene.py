@@ -16,6 +16,7 @@ from train.gymnax.tiles import COLOURS, SIDE, tiled
 from train.host import episodes
 from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.live import Live
+from train.host.numbers import quantity
 from train.host.program import Run, Wanted
 from train.host.progress import busy
 
@@ -110,7 +111,7 @@ def _episode(made: Made, game: Recording, shown: dict[str, np.ndarray]) -> Episo
     total, length = float(np.sum(game.reward)), int(game.steps)
     ending = "terminated" if game.terminated else "time up" if game.truncated else "goes on"
     return Episode(
-        title=f"return {total:.4g} in {length:,} steps, {ending}",
+        title=f"return {total:.4g} in {quantity(length, 'steps')}, {ending}",
         frames=shown,
         lines=episodes.lines(game) | _observed(game.obs),
         bars=bars(game, made.action),

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from train.host import series
 from train.host.metrics_file import read_metrics
+from train.host.numbers import quantity
 from train.host.records import read_config, replacing
 from train.host.rows import scalars
 from train.host.scores import read_evaluation
@@ -226,7 +227,7 @@ def draw_lines(axes: Axes, lines: Sequence[Curve]) -> None:
         axes.plot(*lines[0], line_style(lines[0][0]), color=BLUE, label="training")
         return
     for i, line in enumerate(lines):
-        label = f"training, {len(lines)} seeds" if i == 0 else None
+        label = f"training, {quantity(len(lines), 'seeds')}" if i == 0 else None
         axes.plot(*line, line_style(line[0]), color=BLUE, linewidth=0.7, alpha=0.45, label=label)
     x, mean, margin = mean_curve(lines)
     axes.plot(x, mean, line_style(x), color=BLUE, linewidth=2, label="their mean")

@@ -16,6 +16,7 @@ from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState, RunState
 from train.host.compiled import keys_of
 from train.host.errors import UsageError
+from train.host.numbers import quantity
 from train.host.records import finite_or_null, write_whole
 from train.host.settings import Config, Evaluation, Training
 
@@ -171,10 +172,10 @@ def without_score(evaluation: dict[str, Any]) -> str | None:
     total, lines = missing + broken + scored, []
     if missing:
         limit = "" if evaluation.get("max_steps") is None else " (--run.evaluation-steps)"
-        line = f"{missing:,} of {total:,} games not finished{within(evaluation)}"
+        line = f"{missing:,} of {quantity(total, 'games')} not finished{within(evaluation)}"
         lines.append(f"{line}: they have no score{limit}")
     if broken:
-        line = f"{broken:,} of {total:,} games had a return that is not finite"
+        line = f"{broken:,} of {quantity(total, 'games')} had a return that is not finite"
         lines.append(f"{line}: they have no score")
     return "; ".join(lines) or None
 
@@ -182,4 +183,4 @@ def without_score(evaluation: dict[str, Any]) -> str | None:
 def within(evaluation: dict[str, Any]) -> str:
     """ " within 10,000 steps", if it is known after how many games count as not finished."""
     limit = evaluation.get("max_steps")
-    return "" if limit is None else f" within {limit:,} steps"
+    return "" if limit is None else f" within {quantity(limit, 'steps')}"

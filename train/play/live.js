@@ -141,7 +141,7 @@ class LiveGame {
     }
     this.bars = bars;
     this.ending = ending;
-    this.say(ending ? `${ending}: ${moment.toLocaleString("en")} steps. Press n for a new game.` : "");
+    this.say(ending ? `${ending}: ${quantity(moment, "steps")}. Press n for a new game.` : "");
   }
 
   frame() {

@@ -8,6 +8,7 @@ from typing import Any
 from train.host import policy_files
 from train.host.config import flag, plain
 from train.host.defaults import beginning
+from train.host.numbers import quantity
 from train.host.program import Program, Run
 from train.host.runs import with_evaluation
 
@@ -74,7 +75,7 @@ def card(
     versions = ", ".join(f"{package} {version}" for package, version in trained["versions"].items())
     facts = {
         "Seed": f"{content['config']['run']['seed']}, of {run.config.run.num_seeds} side by side",
-        unit[0].upper() + unit[1:]: f"{steps:,} in {run.updates:,} updates",
+        unit[0].upper() + unit[1:]: f"{steps:,} in {quantity(run.updates, 'updates')}",
         "Training time": f"{duration(counters['seconds'])}, without compilation",
         "Hardware": hardware or trained["device"],
         "Versions": versions,
@@ -164,7 +165,7 @@ def score(run: Run, found: dict[str, Any] | None) -> list[str]:
     if found is None:
         how = " greedily" if run.plays_games else ""
         return [f"Its newest evaluation, if any, was not of these parameters acting{how}."]
-    games = [f"{found['games']:,} complete games."] if "games" in found else []
+    games = [f"{quantity(found['games'], 'complete games')}."] if "games" in found else []
     return [*games, score_table(run, {"": found}, "")]
 
 
@@ -175,12 +176,12 @@ def transfer(run: Run, content: dict[str, Any]) -> list[str]:
     if found.get("updates") != run.updates or not found["greedy"]:
         return []
     boards = {
-        f"{board['rows']}×{board['cols']}, {board['max_steps']:,} steps at most": row
+        f"{board['rows']}×{board['cols']}, {quantity(board['max_steps'], 'steps')} at most": row
         for board in found["boards"]
         for row in board["seeds"]
         if row["seed"] == seed
     }
-    about = f"On other boards, {found['rules']} rules, {found['games']:,} games each:"
+    about = f"On other boards, {found['rules']} rules, {quantity(found['games'], 'games')} each:"
     return [about, score_table(run, boards, "board")]
 
 

@@ -14,6 +14,7 @@ from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
 from train.host import games, outcomes, pictures, runs, scores
 from train.host.games import Played
+from train.host.numbers import quantity
 from train.host.program import Run
 from train.host.progress import busy
 from train.host.settings import Evaluation
@@ -62,7 +63,9 @@ def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path, s
     most = config.env.rows * config.env.cols - 3
     if food["mean"] is None:
         return path, scores.without_score(played.content) or ""
-    line = f"{count:,} games: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
+    line = (
+        f"{quantity(count, 'games')}: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
+    )
     return path, f"{line} of {most}; {won['mean']:.1%} won"
 
 

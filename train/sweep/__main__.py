@@ -12,14 +12,17 @@ from rich.console import Console
 import train
 from jaxrl.checks import Count, CountOrZero
 from train.host import records, start
-from train.host.command import command, parse, parse_known
+from train.host.command import command, parse
 from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.defaults import fields_in, preset_line
 from train.host.errors import UsageError
+from train.host.flags import parse_known
+from train.host.numbers import quantity
 from train.host.program import Program, find
 from train.host.runs import with_evaluation
 from train.host.saved import without_config
 from train.host.signals import interruption
+from train.host.suggestions import perhaps
 from train.sweep import batches, cluster, files, plan, search_plan
 from train.sweep.cluster import Cluster
 from train.sweep.plan import Trial, Variation
@@ -72,7 +75,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def sweep() -> None:
+    def sweep(arguments: list[str]) -> None:
         given = list(arguments)
         name = given.pop(0) if given and not given[0].startswith("-") else ""
         preset = given.pop(0) if given and not given[0].startswith("-") else ""
@@ -88,7 +91,7 @@ def main(arguments: list[str]) -> int:
         with interruption(f"stopped: --resume {planned.directory} goes on with the sweep"):
             cluster.run(planned, options.cluster)
 
-    return command(sweep)
+    return command(sweep, arguments)
 
 
 def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
@@ -150,7 +153,8 @@ def program_of(name: str) -> Program:
     except UsageError:
         if "." in name:  # a module of one's own
             raise
-    raise UsageError(f"there is no program {name}: choose one of {', '.join(ours)}")
+    guess = perhaps(name, ours)
+    raise UsageError(f"there is no program {name}{guess}: choose one of {', '.join(ours)}")
 
 
 def without_scores(config: Any, fields: Collection[str]) -> Any:
@@ -215,15 +219,17 @@ def told(found: Sweep, options: Options) -> Sweep:
         times = found.schedule
         per_update = training.steps_per_update
         what = (
-            f"{len(found.planned.trials):,} members of {times.total * per_update:,} "
+            f"{quantity(len(found.planned.trials), 'members')} of {times.total * per_update:,} "
             f"{training.unit}, {times.budget * per_update:,} for a candidate that is trained to "
             f"the end, compared from {times.period * per_update:,} on"
         )
     else:
         configurations = {trial.configuration for trial in found.planned.trials}
+        batches = quantity(len(found.planned.groups), "batches")
         what = (
-            f"{len(configurations):,} configurations of {options.seeds} seeds, "
-            f"{run.total_steps:,} {training.unit} each, in {len(found.planned.groups)} batches"
+            f"{quantity(len(configurations), 'configurations')} of "
+            f"{quantity(options.seeds, 'seeds')}, {run.total_steps:,} {training.unit} each, "
+            f"in {batches}"
         )
     found.console.print(f"{what}; the sweep is in {found.directory}", markup=False)
     if training.caution:

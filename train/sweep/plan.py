@@ -18,6 +18,7 @@ from train.host.command import parse, refuse_idle
 from train.host.config import field_of, flag, names_below, numbers, with_field
 from train.host.errors import UsageError
 from train.host.program import Program
+from train.host.suggestions import perhaps
 
 MOST = 1_000_000
 """Members, at most."""
@@ -77,8 +78,9 @@ def variation(text: str, parsed: Callable[[str, str], Any], config: Any) -> Vari
         raise UsageError(f"--vary {text}: expected FIELD=VALUE,VALUE,... or FIELD=LOW..HIGH")
     if name.partition(".")[0] == "run":
         raise UsageError(f"--vary {text}: fields of run cannot be varied; see --seeds")
-    if name not in names_below(config, ""):
-        raise UsageError(f"--vary {text}: there is no field {name}; --help lists all")
+    if name not in (known := names_below(config, "")):
+        guess = perhaps(name, known)
+        raise UsageError(f"--vary {text}: there is no field {name}{guess}; --help lists all")
     if found := _RANGE.fullmatch(said.strip()):
         return Variation(name, interval(text, name, found, parsed))
     choices = tuple(parsed(name, value.strip()) for value in said.split(","))

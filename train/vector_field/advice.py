@@ -24,9 +24,10 @@ from jaxrl import planning
 from jaxrl.checks import Count, Positive, Range, Seed, Span
 from jaxrl.dynamics import input_limits, next_inputs
 from jaxrl.dynamics.next_inputs import Question
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.progress import busy
 from train.host.records import write_arrays, write_whole
 from train.vector_field import fitted, rig
@@ -92,7 +93,7 @@ class Advice(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
-    def advise() -> None:
+    def advise(arguments: list[str]) -> None:
         options = parse_flags(COMMAND, Options, arguments)
         check_options(options)
         if not options.run:
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
             Console().print(str(path), soft_wrap=True)
         Console().print(table(advice))
 
-    return command(advise)
+    return command(advise, arguments)
 
 
 def advised(model: Fitted, options: Options) -> tuple[Question, Advice]:

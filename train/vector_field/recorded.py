@@ -23,6 +23,7 @@ from jaxrl.loop import Metrics
 from jaxrl.networks import latent_filter
 from jaxrl.types import AgentState
 from train.host import scores, settings
+from train.host.numbers import quantity
 from train.host.pictures import BLUE, GREY, legend_below, save
 from train.host.progress import busy
 from train.host.records import write_arrays
@@ -168,7 +169,7 @@ def table(content: dict[str, Any]) -> Table:
     """A row for each seed and each simple model."""
     caption = "R² of observations so many steps ahead, in the held-out part of the record"
     if order := content["baselines"]["arx_order"]:
-        caption += f"; ARX of {order} steps of the past"
+        caption += f"; ARX of {quantity(order, 'steps')} of the past"
     made = Table(title="forecasts of recorded data", caption=caption)
     for heading in ("seed", *("now" if k == 0 else f"+{k}" for k in SHOWN)):
         made.add_column(heading, justify="right")

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from train.host import pictures
+from train.host.numbers import quantity
 from train.host.pictures import BLUE, GREY, VERMILLION
 
 CHANNELS = 6
@@ -44,7 +45,7 @@ def channels(
     rows = figure.subplots(len(chosen) + 1, 1, sharex=True)
     for axes, channel in zip(rows, chosen, strict=False):
         axes.plot(time, observed[shown, channel], color=GREY, linewidth=0.9, label="observed")
-        label = f"forecast {ahead} steps before"
+        label = f"forecast {quantity(ahead, 'steps')} before"
         axes.plot(time, expected[shown, channel], color=BLUE, linewidth=1.3, label=label)
         r2 = explained(observed[shown, channel], expected[shown, channel])
         _name(axes, f"channel {channel + 1}", f"R² {r2:.2f}")

@@ -29,6 +29,11 @@ function short(x) {
   return String(Number(x.toPrecision(4)));
 }
 
+/** So many things, named in the plural: "1 game", "2,000 games". */
+function quantity(count, things) {
+  return count === 1 ? `1 ${things.replace(/s$/, "")}` : `${count.toLocaleString("en")} ${things}`;
+}
+
 /** A colour of the style sheet, such as "--ink". */
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
