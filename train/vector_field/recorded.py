@@ -22,7 +22,7 @@ from jaxrl.dynamics.stimulation import Known
 from jaxrl.loop import Metrics
 from jaxrl.networks import latent_filter
 from jaxrl.types import AgentState
-from train.host import scores, settings
+from train.host import constants, scores, settings
 from train.host.pictures import BLUE, GREY, legend_below, save
 from train.host.progress import busy
 from train.host.records import write_arrays
@@ -136,6 +136,11 @@ def held_out_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> jax.Arr
     return episodes.r2(held_out, episodes.forecasts(held_out, of_episode))
 
 
+def compiled_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> constants.Compiled:
+    """`held_out_r2` of fits like this one."""
+    return constants.trace(partial(held_out_r2, config, model, held_out), fit).compile()
+
+
 def evaluate(
     config: Config,
     model: Any,
@@ -144,7 +149,7 @@ def evaluate(
     *trained: *settings.Trained,
 ) -> settings.Evaluation:
     """R² of forecasts of the held-out data, for every seed, and that of simple models."""
-    r2_of = jax.jit(partial(held_out_r2, config, model, held_out))
+    r2_of = compiled_r2(config, model, held_out, trained[0][0])
 
     def measure(fit: Fit, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
@@ -187,7 +192,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     config = fitting(config, data)
     model = make_model(config)
     training, held_out = split(config, data)
-    r2_of = jax.jit(partial(held_out_r2, config, model, held_out))
+    r2_of = compiled_r2(config, model, held_out, agents[0])
     found = learned(config, model, agents[0], data)
     found["r2"] = np.stack([np.asarray(r2_of(agent)) for agent in agents])
     simple = simple_r2(training, held_out, model.latent)
