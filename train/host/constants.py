@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 from jax.sharding import Sharding
 
@@ -66,11 +67,10 @@ def trace(
     program, structure = traced.jaxpr.jaxpr, jax.tree.structure(traced.out_info)
 
     def with_data(*given: Any) -> Any:
-        *given, data = given
-        large = iter(data)
+        large = iter(given[-1])
         known = [next(large) if is_large(x) else x for x in constants]
-        results = jax.core.eval_jaxpr(program, known, *jax.tree.leaves(given))
-        return jax.tree.unflatten(structure, results)
+        call = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(program, known))
+        return jax.tree.unflatten(structure, call(*jax.tree.leaves(given[:-1])))
 
     return Traced(jax.jit(with_data, **options).trace(*arguments, data), data)
 
