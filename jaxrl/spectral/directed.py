@@ -9,9 +9,9 @@ No variational principle leads to the eigenvectors of such a P, but one leads to
 of all features of pairs (s, s') from P, or from a mean of its powers, those with E[u(s)²] =
 E[v(s')²] = 1 and the least E[(u(s) - v(s'))²] are the leading ones (Wu & Noé 2020). They are the
 eigenvectors of a Laplacian, that of the bipartite graph in which s and s' are different nodes, so
-that ALLO learns them as it stands (`bipartite`). The leading right eigenvectors nearly lie in the
-span of u, the left ones in that of v, the more nearly the more features there are; `ritz` finds
-them there.
+that ALLO learns them as it stands (`bipartite`). The leading eigenvectors of both sides nearly lie
+in the span of u and v together, the more nearly the more features there are; `ritz` finds them
+there, and `eigenpair_errors` says how far from it they may be.
 
 S states, m features, E eigenpairs.
 """
@@ -177,7 +177,8 @@ def both_sides(features: jax.Array) -> jax.Array:
 
 def read(features: jax.Array, found: Ritz) -> tuple[jax.Array, jax.Array]:
     """Right eigenvectors and left densities, complex `[..., E]` each, at features `[..., 2, m]`."""
-    return tuple(matmul(both_sides(features), side) for side in (found.right, found.left))
+    both = both_sides(features)
+    return matmul(both, found.right), matmul(both, found.left)
 
 
 def eigenpair_errors(

@@ -65,8 +65,9 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
 def convergence(config: Config, found: Found, chain: np.ndarray) -> dict[str, Any]:
     """The angle by which an eigenvector may still be wrong, and whether it is small."""
     agent = config.agent
-    arrays = (jnp.asarray(x, jnp.float32) for x in (chain, found.weight))
-    errors = directed.eigenpair_errors(found[:3], *arrays, outputs(agent, len(chain)))
+    transitions, arrivals = (jnp.asarray(x, jnp.float32) for x in (chain, found.weight))
+    one_side = outputs(agent, len(chain))
+    errors = directed.eigenpair_errors(found[:3], transitions, arrivals, one_side)
     angle = float(jnp.max(errors[: agent.num_features]))
     return {"eigenpair_angle": angle, "is_converged": angle < directed.CONVERGED}
 

@@ -167,10 +167,10 @@ def test_portals_add_no_eigenvalues_that_the_walk_does_not_have(m, tolerance):
 
 def worst_angles(features: jax.Array, P: np.ndarray, w: np.ndarray) -> tuple[float, float]:
     """What `eigenpair_errors` says about the first 4 pairs, and their true angles by LAPACK."""
-    arrays = [jnp.asarray(x, jnp.float32) for x in (P, w)]
-    solution = ritz(features, *arrays, GAMMA)
+    transitions, arrivals = (jnp.asarray(x, jnp.float32) for x in (P, w))
+    solution = ritz(features, transitions, arrivals, GAMMA)
     pairs = (solution.values, *directed.read(features, solution))
-    estimates = directed.eigenpair_errors(pairs, *arrays, features.shape[-1])
+    estimates = directed.eigenpair_errors(pairs, transitions, arrivals, features.shape[-1])
     exact, sines = directed.eigenpairs(P, w, GAMMA), []
     for mine, true in ((pairs[1], exact.right), (pairs[2], exact.left)):
         size = lambda x: np.sqrt(w @ np.abs(x) ** 2)
@@ -192,13 +192,12 @@ def test_estimated_angles_follow_the_true_ones():
 
 
 def test_pairs_that_features_have_no_room_for_count_as_wrong():
-    P, w = chain(), law()
-    arrays = [jnp.asarray(x, jnp.float32) for x in (P, w)]
+    transitions, arrivals = (jnp.asarray(x, jnp.float32) for x in (chain(), law()))
     features = jnp.ones((12, 2, 3))
-    solution = ritz(features, *arrays, GAMMA)
+    solution = ritz(features, transitions, arrivals, GAMMA)
     pairs = (solution.values, *directed.read(features, solution))
     assert np.sum(np.abs(solution.right).sum(axis=0) > 0) == 1, "the constant vector alone"
-    errors = np.sort(directed.eigenpair_errors(pairs, *arrays, 3))
+    errors = np.sort(directed.eigenpair_errors(pairs, transitions, arrivals, 3))
     np.testing.assert_allclose(errors[1:], np.pi / 2)
 
 
