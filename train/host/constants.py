@@ -59,18 +59,18 @@ def trace(
     `place` is where the arrays go that it closes over, None: where one device has them. `options`
     are those of `jax.jit`.
     """
-    traced = jax.jit(lambda *given: function(*given[:-1]), **options).trace(*arguments, [])
+    traced = jax.jit(lambda *x: function(*x[:-1]), **options).trace(*arguments, [])
     constants = traced.jaxpr.consts
     data = [jax.device_put(x, place) for x in constants if is_large(x)]
     if not data:
         return Traced(traced, data)
     program, structure = traced.jaxpr.jaxpr, jax.tree.structure(traced.out_info)
 
-    def with_data(*given: Any) -> Any:
-        large = iter(given[-1])
-        known = [next(large) if is_large(x) else x for x in constants]
-        call = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(program, known))
-        return jax.tree.unflatten(structure, call(*jax.tree.leaves(given[:-1])))
+    def with_data(*arguments_and_data: Any) -> Any:
+        large = iter(arguments_and_data[-1])
+        values = [next(large) if is_large(x) else x for x in constants]
+        call = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(program, values))
+        return jax.tree.unflatten(structure, call(*jax.tree.leaves(arguments_and_data[:-1])))
 
     return Traced(jax.jit(with_data, **options).trace(*arguments, data), data)
 

@@ -47,14 +47,14 @@ def load(paths: Sequence[str], bin_width: float, length: float | None, unit: str
             if "time_unit" in names:
                 name = f"time_unit in {path}"
                 units.append((name, _unit(name, _entry(archive, path, "time_unit"))))
-    known = _agreed(lengths, lambda x, y: bool(np.isclose(x, y, rtol=1e-6, atol=0)))
-    name = _agreed(units, lambda x, y: x == y)
-    if known is None and name is not None:
+    step = _agreement(lengths, lambda x, y: bool(np.isclose(x, y, rtol=1e-6, atol=0)))
+    name = _agreement(units, lambda x, y: x == y)
+    if step is None and name is not None:
         raise ValueError(
             f"{units[0][0]} is {name!r}, but nothing says how long a step is: give dt in the file, "
             "or --step-time"
         )
-    return StepTime() if known is None else StepTime(float(known), name or "")
+    return StepTime() if step is None else StepTime(float(step), name or "")
 
 
 def _entry(archive: Any, path: str, name: str) -> np.ndarray:
@@ -82,7 +82,7 @@ def _unit(name: str, value: Any) -> str:
     return unit
 
 
-def _agreed(values: list[tuple[str, Any]], are_equal: Callable[[Any, Any], bool]) -> Any:
+def _agreement(values: list[tuple[str, Any]], are_equal: Callable[[Any, Any], bool]) -> Any:
     """What all say, each named by where it is from; None if nobody does."""
     for name, value in values[1:]:
         first = values[0]

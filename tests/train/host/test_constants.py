@@ -47,9 +47,9 @@ def test_members_and_donated_states_are_as_without():
     expected = np.asarray(jax.jit(every)(starts, np.int32(7)))
     program = constants.trace(every, starts, np.int32(7), donate_argnums=0).compile()
     for _ in range(2):  # the data are not given away with the state
-        given = jnp.array(starts)
-        np.testing.assert_array_equal(program(given, np.int32(7)), expected)
-        assert given.is_deleted()
+        state = jnp.array(starts)
+        np.testing.assert_array_equal(program(state, np.int32(7)), expected)
+        assert state.is_deleted()
 
 
 @pytest.mark.parametrize("data", [DATA, TABLE], ids=["large", "small"])

@@ -8,7 +8,7 @@ from train.vector_field.step_time import StepTime
 
 
 def load(tmp_path, *files, bin_width=1.0, length=None, unit=""):
-    """Of files of these arrays, which are called 0.npz, 1.npz, …"""
+    """Loads files of these arrays, which are called 0.npz, 1.npz, …"""
     paths = [str(tmp_path / f"{i}.npz") for i in range(len(files))]
     for path, arrays in zip(paths, files, strict=True):
         np.savez(path, **arrays)
@@ -68,6 +68,6 @@ def test_what_contradicts_itself_or_is_no_time_is_refused_in_one_line(
 def test_a_run_says_how_long_its_steps_are(capsys, time, line, axis):
     for _ in range(2):  # but once
         step_time.tell(f"{time}.npz", time, 0.1, (300, 400))
-    (told,) = capsys.readouterr().err.splitlines()
-    assert f"700 steps in 2 episodes, {line}" in told
+    (line_told,) = capsys.readouterr().err.splitlines()
+    assert f"700 steps in 2 episodes, {line}" in line_told
     assert time.axis() == axis
