@@ -1,5 +1,6 @@
 """The base class of wrappers: an environment that decides, remembers and shows."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -106,6 +107,10 @@ class Wrapper(Environment):
     @property
     def transition_gradients_enabled(self) -> bool:
         return self.env.transition_gradients_enabled
+
+    @property
+    def outcome_kinds(self) -> Mapping[str, str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return getattr(self.env, "outcome_kinds", {})
 
     @property
     def default_params(self) -> Any:

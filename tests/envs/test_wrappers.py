@@ -1,8 +1,9 @@
 """Wrappers against loops in plain Python over the bare environment, and how they nest."""
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import chex
 import gymnax
 import jax
 import jax.numpy as jnp
@@ -265,6 +266,32 @@ def test_components_add_up_and_outcomes_pass_through():
         assert (float(final[1]), float(obs[1])) == ((8, 0) if terminated else (float(obs[1]),) * 2)
     assert seen == [(6, False, 3), (15, False, 6), (15, True, 8), (6, False, 3)]
     assert int(state.time) == 3
+
+
+class Counts(Recorder):
+    """Says of its times that they add up, or are to be averaged, over the steps of an episode."""
+
+    outcome_kinds: ClassVar = {"total": "sum", "average": "mean"}
+
+    def transition(self, chance, state, action, params):
+        *before, info = super().transition(chance, state, action, params)
+        names = ("total", "average", "steps")
+        return *before, info | {"outcome": dict.fromkeys(names, info["outcome"]["steps"])}
+
+
+def test_repeated_actions_add_up_outcomes_that_do():
+    env = PlainActions(StickyActions(ActionRepeat(Counts(), 3), 0.0))
+    assert env.outcome_kinds == Counts.outcome_kinds
+    params = env.default_params.replace(lifetime=5)
+    _, state = env.reset(jax.random.key(0), params)
+    seen = []
+    for i in range(2):
+        *_, info = env.step(jax.random.key(i), state, 1, params)
+        *_, hook_info = env.step_env(jax.random.key(i), state, 1, params)
+        state = env.step(jax.random.key(i), state, 1, params)[1]
+        chex.assert_trees_all_equal(info["outcome"], hook_info["outcome"])
+        seen.append(tuple(float(info["outcome"][x]) for x in ("total", "average", "steps")))
+    assert seen == [(1 + 2 + 3, 2, 3), (4 + 5, 4.5, 5)]
 
 
 def test_the_hooks_of_gymnax_go_on_where_step_resets():
