@@ -19,6 +19,7 @@ from envs.contract import (
     require,
     with_fields,
 )
+from envs.gymnax_corrections import observation_space
 from envs.spaces import check_inside, check_space, contains
 
 NUM_ENVS, NUM_STEPS = 3, 64
@@ -180,7 +181,7 @@ def check_observations(env: Any, params: Any, rollout: Any) -> None:
             bool(np.allclose(shown[~done], ended[~done], rtol=ROUNDING, atol=ROUNDING)),
             "final_observation differs from the observation although the episode continues",
         )
-    space = env.observation_space(params)
+    space = observation_space(env, params)
     in_space = jax.vmap(jax.vmap(lambda obs: contains(space, obs)))
     inside = np.asarray(in_space(jax.tree.map(jnp.asarray, seen)))
     require(bool(inside.all()), "an observation is outside observation_space")

@@ -9,6 +9,7 @@ from flax import struct
 from gymnax.environments import environment
 
 from envs.base import Environment, select
+from envs.gymnax_corrections import observation_space
 
 
 @struct.dataclass
@@ -128,7 +129,7 @@ class Wrapper(Environment):
         return self.env.action_space(self._inner_or_default(params))
 
     def observation_space(self, params: Any = None) -> Any:
-        return self.env.observation_space(self._inner_or_default(params))
+        return observation_space(self.env, self._inner_or_default(params))
 
     def _inner_or_default(self, params: Any) -> Any:
         return self.inner(self.default_params if params is None else params)

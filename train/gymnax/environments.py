@@ -10,8 +10,9 @@ import gymnax
 from gymnax.environments import environment, spaces
 
 import envs
-from envs import wrappers
+from envs import gymnax_corrections, wrappers
 from envs.contract import ContractError, fields_of, time_limit, with_fields
+from envs.gymnax_corrections import observation_space
 from envs.spaces import Composite
 from envs.wrappers.plain_actions import has_plain_actions
 from jaxrl.checks import INT32, Range, Share, may_be_positive
@@ -80,7 +81,7 @@ def make(game: Game) -> Made:
         own_file.check(game.id, env, params, game.options)
     if not has_plain_actions(env, params):
         env = wrappers.PlainActions(env)
-    if isinstance(env.observation_space(params), Composite):
+    if isinstance(observation_space(env, params), Composite):
         env = wrappers.FlattenObservation(env)
     if may_be_positive(game.sticky):
         env = wrappers.StickyActions(env)
@@ -91,7 +92,7 @@ def make(game: Game) -> Made:
         env = wrappers.LastAction(env)
     if game.frame_stack > 1:
         env = wrappers.FrameStack(env, game.frame_stack)
-    observation, action = env.observation_space(params), env.action_space(params)
+    observation, action = observation_space(env, params), env.action_space(params)
     if not isinstance(observation, spaces.Box | spaces.Discrete):
         raise ValueError(
             f"env.id {game.id} observes a {type(observation).__name__}, expected Box, Discrete, or "
@@ -111,7 +112,7 @@ def named(name: str, options: dict[str, Any]) -> tuple[environment.Environment, 
             f"env.id {name} cannot be made: it is unknown; expected MODULE:NAME or one of {names}"
         )
     try:
-        return gymnax.make(name, **options)
+        return gymnax_corrections.make(name, **options)
     except Exception as error:
         reason = in_one_line(error) if isinstance(error, ValueError) else explain(error)
         raise ValueError(f"env.id {name} cannot be made: {reason}") from error
