@@ -28,6 +28,7 @@ from envs.wrappers import (
     StickyActions,
     Wrapper,
 )
+from envs.wrappers.flatten_observation import size, vector
 from envs.wrappers.plain_actions import as_space_has_it, is_plain, plain_space
 
 T = 40
@@ -389,6 +390,12 @@ def test_what_a_wrapper_says_of_its_environment():
     assert params.max_steps_in_episode == SNAKE.default_params.max_steps_in_episode
 
 
+class Choices(spaces.Space):
+    """Two integers, below 3 and below 2, as spaces of other libraries hold them."""
+
+    nvec, shape, dtype = (3, 2), (2,), jnp.int32
+
+
 class Parts(Recorder):
     """Shows a dict of an image, an integer and a tuple."""
 
@@ -401,6 +408,11 @@ class Parts(Recorder):
         pair = spaces.Tuple([spaces.Box(0.0, jnp.inf, ()), spaces.Box(0, 1, (1,), jnp.bool_)])
         image = spaces.Box(0, 255, (2, 3, 1), jnp.uint8)
         return spaces.Dict({"image": image, "a": spaces.Discrete(5), "pair": pair})
+
+
+def test_several_integers_become_one_hot_each():
+    np.testing.assert_array_equal(vector(Choices(), jnp.array([2, 0])), [0, 0, 1, 1, 0])
+    assert size(Choices()) == 5
 
 
 def test_parts_are_flattened_as_gymnasium_does():

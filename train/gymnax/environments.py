@@ -18,6 +18,7 @@ from envs.wrappers.plain_actions import has_plain_actions
 from jaxrl.checks import INT32, Range, Share, may_be_positive
 from train.gymnax import own_file
 from train.gymnax.actions import has_parts
+from train.gymnax.joined import JoinedBox, is_image, join
 from train.host.errors import in_one_line
 from train.host.numbers import whole
 from train.host.origin import explain
@@ -55,15 +56,15 @@ class Made(NamedTuple):
 
     @property
     def shows_images(self) -> bool:
-        """Whether observations have the axes [rows, cols, channels]."""
-        return len(getattr(self.observation, "shape", ())) == 3
+        """Whether observations, or parts of them, have the axes [rows, cols, channels]."""
+        return is_image(self.observation) or isinstance(self.observation, JoinedBox)
 
     @property
     def family(self) -> str:
         """Which of the `FAMILIES` of defaults suits it."""
         if isinstance(self.action, spaces.Box) and not has_parts(self.action):
             return "continuous"
-        return "minatar" if self.shows_images else "classic"
+        return "minatar" if is_image(self.observation) else "classic"
 
 
 FAMILIES = ("classic", "minatar", "continuous")
@@ -81,7 +82,8 @@ def make(game: Game) -> Made:
         own_file.check(game.id, env, params, game.options)
     if not has_plain_actions(env, params):
         env = wrappers.PlainActions(env)
-    if isinstance(observation_space(env, params), Composite):
+    shown = observation_space(env, params)
+    if isinstance(shown, Composite) or hasattr(shown, "nvec"):
         env = wrappers.FlattenObservation(env)
     if may_be_positive(game.sticky):
         env = wrappers.StickyActions(env)
@@ -98,6 +100,8 @@ def make(game: Game) -> Made:
             f"env.id {game.id} observes a {type(observation).__name__}, expected Box, Discrete, or "
             "a Dict or Tuple of these: train it by a program of its own"
         )
+    if isinstance(shown, Composite):
+        observation = join(shown, observation, game.frame_stack)
     return Made(env, params, limit, observation, action)
 
 
