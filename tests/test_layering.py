@@ -15,6 +15,7 @@ LAYERS = {
     "jaxrl.types": 0,
     "jaxrl.blocks": 0,
     "jaxrl.linalg": 0,
+    "jaxrl.outcomes": 0,
     "jaxrl.checks": 0,
     "jaxrl.due": 1,
     "jaxrl.returns": 1,

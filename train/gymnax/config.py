@@ -14,6 +14,7 @@ from jaxrl.types import Agent
 from train.gymnax import environments, networks
 from train.gymnax.actions import has_parts
 from train.gymnax.environments import Game, Made
+from train.gymnax.joined import JoinedBox
 from train.gymnax.networks import Network
 from train.host import schedules, settings
 
@@ -109,12 +110,17 @@ def make_agent(config: AnyConfig, made: Made, greedy: bool = False) -> Agent:
         module, build = recurrent_ppo, networks.recurrent
     plain = module.make(build(network, *spaces), agent, greedy, blocks)
     scale = replace(config.normalise, discount=config.agent.discount)
-    return normalisation.make(plain, scale, num_envs, integers=isinstance(made.observation, Box))
+    joined = isinstance(made.observation, JoinedBox)
+    chosen = ~made.observation.is_of_image() if joined else None
+    integers = isinstance(made.observation, Box)
+    return normalisation.make(plain, scale, num_envs, integers, chosen)
 
 
 def network_observation(config: AnyConfig, made: Made) -> Any:
     """The space of what the network sees: of observations, or of normalised ones."""
     is_normalised = isinstance(config, PPO | Recurrent) and config.normalise.observations
+    if is_normalised and isinstance(made.observation, JoinedBox):
+        return made.observation.with_free_numbers()
     if is_normalised and isinstance(made.observation, Box):
         return Box(-np.inf, np.inf, made.observation.shape)
     return made.observation
