@@ -43,6 +43,7 @@ PROGRAM = Program(
     | dict.fromkeys(("env.door_back", "env.epsilon"), "tables are made of it on the host"),
     pictures=draw,
     episodes=scene.show,
+    alternative="the features of each state are in eigenvectors.npz of a run; see docs/allo.md",
 )
 
 

@@ -115,12 +115,15 @@ class Program(NamedTuple):
     film: Callable[[Run, int, jax.Array, Path], Iterable[Any]] | None = None
     """`(run, games, key, directory) -> lines`: films a policy and returns paths and a line on its
     score. None: its policies cannot be filmed."""
-    episodes: Callable[[Run, Wanted], Scene | None] = lambda run, wanted: None
-    """Episodes to be looked at step by step, and who draws them (see `train.report`); None where
-    there is nothing to draw."""
+    episodes: Callable[[Run, Wanted], Scene | None] | None = None
+    """Episodes to be looked at step by step, and who draws them (see `train.report`). None: those
+    of `Training.player`, if there is one, without a drawing."""
     live: Callable[[Run, int], Live] | None = None
-    """`(run, member) -> Live`: a policy to be watched and interfered with (see `train.play`); None
-    where nothing goes on step by step."""
+    """`(run, member) -> Live`: a policy to be watched and interfered with (see `train.play`). None:
+    `Training.player` is watched, if there is one, without a drawing."""
+    alternative: str = ""
+    """What to use in place of a policy that acts, for programs in which nothing acts step by
+    step."""
 
     @property
     def address(self) -> str:

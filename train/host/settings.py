@@ -13,6 +13,7 @@ from jaxrl.evaluate import Episodes
 from jaxrl.loop import Metrics
 from jaxrl.types import AgentState, RunState
 from train.host.members import Members
+from train.host.player import Player
 
 Steps = Annotated[int, Range(least=1, most=10**15)]
 """A budget of steps."""
@@ -68,6 +69,9 @@ class Training:
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
     pure function; those of a `matches.Match` can be interrupted. Without it `games.of_player` makes
     them, if that makes the evaluation."""
+    player: Player | None = None
+    """Who acts step by step, and where: policies are compiled, loaded (`train.load`), watched and
+    shown in reports by it. Without it that of `games.of_player`, if that makes the evaluation."""
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What the parts of measures that are lists are called, for legends: by measure, in order."""
     endings: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +98,8 @@ class Training:
             object.__setattr__(self, "evaluate", with_score(self.score))
         if self.games is None:
             object.__setattr__(self, "games", getattr(self.evaluate, "of_size", None))
+        if self.player is None:
+            object.__setattr__(self, "player", getattr(self.evaluate, "player", None))
 
     def _replace(self, **changes: Any) -> "Training":
         return replace(self, **changes)

@@ -101,6 +101,8 @@ PROGRAM = Program(
     tables=tables,
     episodes=scene.show,
     live=scene.live,
+    alternative="train.vector_field.fitted.load loads what a run has learned; see "
+    "docs/active_dynamics.md",
 )
 
 

@@ -5,6 +5,7 @@ import enum
 import io
 import json
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,17 @@ def test_differences_are_told_field_by_field():
     ]
     assert differences({"a": None}, {}) == ["a: None -> absent"]
     assert differences(plain(OTHER), json.loads(json.dumps(plain(OTHER)))) == []
+
+
+@pytest.mark.parametrize("holds_more", [False, True])
+def test_the_commit_of_a_repository_around_the_library_is_not_its_own(tmp_path, holds_more):
+    library = tmp_path / "site-packages" if holds_more else tmp_path
+    library.mkdir(exist_ok=True)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "begun"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert records.commit(library) == (None if holds_more else head.strip())
 
 
 def test_runs_of_one_second_get_directories_of_their_own(
