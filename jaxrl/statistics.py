@@ -24,7 +24,7 @@ def summary(values: np.ndarray, resamples: int = 2000, seed: int = 0) -> Summary
     """
     values = np.asarray(values, np.float64).ravel()
     if values.size < 2:
-        raise ValueError(f"{values.size} values have no interval; give at least two")
+        raise ValueError(f"an interval needs at least two values; got {values.size}")
     rng = np.random.default_rng(seed)
     means = [rng.choice(values, values.size).mean() for _ in range(resamples)]
     low, high = np.percentile(means, [2.5, 97.5])

@@ -15,6 +15,7 @@ LAYERS = {
     "jaxrl.types": 0,
     "jaxrl.blocks": 0,
     "jaxrl.linalg": 0,
+    "jaxrl.outcomes": 0,
     "jaxrl.checks": 0,
     "jaxrl.due": 1,
     "jaxrl.returns": 1,
@@ -64,6 +65,7 @@ FLOORS = {  # of `train`: host knows no program, programs know the host, command
     "train.report": 5,
     "train.play": 6,
     "train.snake_players": 5,
+    "train.__main__": 5,
     "train.evaluate": 5,
     "train.render": 5,
 }

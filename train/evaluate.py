@@ -13,9 +13,10 @@ from rich.console import Console
 
 from jaxrl.checks import Seed
 from train.host import best, runs, store
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.program import Run
 from train.host.scores import evaluation_keys, read_evaluation, write_evaluation
 from train.host.settings import Games
@@ -41,7 +42,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def evaluate() -> None:
+    def evaluate(arguments: list[str]) -> None:
         program = store.program_of(arguments) or runs.program_of(arguments)
         if program and (own := program.evaluator):
             options = parse_flags("python -m train.evaluate", own.options, arguments)
@@ -54,10 +55,8 @@ def main(arguments: list[str]) -> int:
         run = store.opened(options.run, options.policy, options.best)
         config, extra = asked_for(run, options)
         if options.sampled and (options.policy is not None or options.best):
-            source, advice = (
-                options.policy or str(run.directory),
-                "leave out --sampled, or evaluate its run",
-            )
+            source = options.policy or str(run.directory)
+            advice = "leave out --sampled, or evaluate its run"
             dependence.refuse_sampling(run, run.agents[0], source, advice)
         training = run.program.training(config)
         keys = evaluation_keys(options.key, run.seeds)
@@ -66,7 +65,7 @@ def main(arguments: list[str]) -> int:
         Console().print(evaluation.table)
         tell_luck(run, options)
 
-    return command(evaluate)
+    return command(evaluate, arguments)
 
 
 def tell_luck(run: Run, options: Any) -> None:

@@ -14,9 +14,10 @@ import tyro
 
 from jaxrl.checks import Seed
 from train.host import abilities, diagnostics, films, store
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.settings import Games
 
 
@@ -44,7 +45,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def render() -> None:
+    def render(arguments: list[str]) -> None:
         options = parse_flags("python -m train.render", Options, arguments)
         check_options(options)
         run = store.opened(options.run, options.policy, options.best)
@@ -59,11 +60,11 @@ def main(arguments: list[str]) -> int:
             raise UsageError("--out is for policies: a run has its own directory, so leave it out")
         finish(run.program.pictures(run, options.games, key, None), options.format)
         training = run.program.training(run.config)
-        about = run.program.address, training.unit, training.labels
+        about = run.title, training.unit, training.labels
         if path := diagnostics.draw(run.directory, run.seeds, *about):
             print(path)
 
-    return command(render)
+    return command(render, arguments)
 
 
 def finish(made: Iterable[Any], form: str) -> None:

@@ -15,7 +15,7 @@ scenes.allo = {
   overlays: { difference: false },
   legend: { difference: "learned less true, in place of the learned one" },
   size: (constants) => [FULL, Math.ceil(constants.values.length / PAIRS) * pairPlace(constants, 0).tall],
-  caption: (frame) => `after ${frame.at("steps").toLocaleString("en")} gradient steps; left learned, right true; blue is negative, red positive`,
+  caption: (frame) => `after ${quantity(frame.at("steps"), "gradient steps")}; left learned, right true; blue is negative, red positive`,
   draw(pen, frame, { overlays }) {
     const { cells, values, true: truth } = frame.constants, learned = frame.row("learned"), cosines = frame.row("cosines");
     values.forEach((value, k) => {

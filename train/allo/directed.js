@@ -21,7 +21,7 @@ scenes.directed = {
   overlays: { left: false, imaginary: false, magnitude: false },
   legend: { left: "left eigenvectors in place of right ones", imaginary: "their imaginary parts", magnitude: "their magnitudes" },
   size: (constants) => [WIDE, Math.ceil(constants.values.length / ACROSS) * tilePlace(constants, 0).tall],
-  caption: (frame) => `after ${frame.at("steps").toLocaleString("en")} gradient steps; left half learned, right half true; blue is negative, red positive`,
+  caption: (frame) => `after ${quantity(frame.at("steps"), "gradient steps")}; left half learned, right half true; blue is negative, red positive`,
   draw(pen, frame, { overlays }) {
     const side = overlays.has("left") ? "left" : "right", constants = frame.constants;
     const { cells, values } = constants, truth = constants[`true_${side}`], count = values.length;

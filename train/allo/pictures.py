@@ -16,6 +16,7 @@ from train.allo.config import Config, learning_config
 from train.allo.problem import Problem
 from train.allo.training import make_problem, network_of
 from train.host import metrics_file, records, scores
+from train.host.numbers import quantity
 
 
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
@@ -46,7 +47,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
     if evaluation and "ceiling" in evaluation["seeds"][0]:
         ceiling = float(np.mean([row["ceiling"] for row in evaluation["seeds"]]))
     cosines = similarity.similarities(jnp.asarray(learned[0]), problem.truth)["cosines"]
-    title = f"{problem.layout.name}, {len(truth.weight)} states"
+    title = f"{problem.layout.name}, {quantity(len(truth.weight), 'states')}"
     name = lambda stem: directory / f"{stem}.png"
     vectors, first = truth.vectors[:, :d], f"{title}, seed {config.run.seeds[0]}"
     pairs = maps.Eigenvectors(

@@ -108,7 +108,7 @@ scenes.durotaxis = {
     const map = mapOf(constants);
     return [WIDE, CLOSE + GAP + map.height + (map.width > 400 ? 44 : 0)];
   },
-  caption: (frame) => `${frame.at("count")} nodes: new in orange, crossed out if the next step deletes them; the dashed line is the goal`,
+  caption: (frame) => `${quantity(frame.at("count"), "nodes")}: new in orange, crossed out if the next step deletes them; the dashed line is the goal`,
   draw(pen, frame, { overlays }) {
     const map = mapOf(frame.constants), [, tall] = this.size(frame.constants);
     pen.fillStyle = COLONY.frame;

@@ -19,6 +19,7 @@ from envs.durotaxis.units import PIXELS, Units
 from train.durotaxis import shown
 from train.durotaxis.record import Episode
 from train.durotaxis.shown import Look
+from train.host.numbers import quantity
 from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, dress, legend_below, save
 
 INK, NEW, STAR = "#14181c", "#f08028", "#ff60a8"
@@ -183,7 +184,7 @@ def _draw_close_up(
 
 def _entitle(axes: Axes, episode: Episode, moment: int) -> None:
     """Title with step and nodes, and after the last step how it ended."""
-    words = f"step {moment} · {int(episode.colony.num_nodes[moment])} nodes"
+    words = f"step {moment} · {quantity(int(episode.colony.num_nodes[moment]), 'nodes')}"
     if moment == len(episode.ids) - 1:
         words += f" · {episode.ending}"
     axes.set_title(words, size=10, loc="left")

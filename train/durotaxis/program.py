@@ -11,6 +11,7 @@ from train.durotaxis.shown import look_of
 from train.durotaxis.training import SCORE, make_parts, make_training
 from train.host import pictures as curves
 from train.host import runs, scores
+from train.host.numbers import quantity
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
@@ -18,8 +19,7 @@ from train.host.settings import Evaluation
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
     """The curves of a run, and the climb of one of `games` colonies played with `key`."""
-    experiment = run.config.env
-    title = f"Durotaxis, {experiment.ground} ground, {experiment.spawning} spawning"
+    experiment, title = run.config.env, environment(run.config)
     curve = curves.draw_curve(run.directory, SCORE, title)
     learned = spawn_pictures.draw(run.directory, run.seeds, experiment, title)
     curve = [curve] if learned is None else [curve, learned]
@@ -33,7 +33,11 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
     config = runs.with_evaluation(run.config, evaluation_greedy=True)
     paths, played = draw_climb(run._replace(config=config), games, key, directory)
     arrived = scores.number_text(played["seeds"][0]["arrived"], ".1%")
-    line = f"{games:,} colonies: {arrived} arrived" if arrived else scores.without_score(played)
+    line = (
+        f"{quantity(games, 'colonies')}: {arrived} arrived"
+        if arrived
+        else scores.without_score(played)
+    )
     return [*paths, line or ""]
 
 
@@ -53,6 +57,11 @@ def draw_climb(
     return pictures.climb(episode, params, directory, look), evaluation.content
 
 
+def environment(config: Config) -> str:
+    """What a configuration learns in, for titles."""
+    return f"Durotaxis, {config.env.ground} ground, {config.env.spawning} spawning"
+
+
 PROGRAM = Program(
     name="durotaxis",
     presets=PRESETS,
@@ -60,6 +69,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=environment,
     pictures=draw,
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
     film=film,

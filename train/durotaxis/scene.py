@@ -24,6 +24,7 @@ from train.durotaxis.spawn_pictures import factor_of, label_of
 from train.durotaxis.training import make_parts
 from train.host.episodes import Bars, Episode, Recording, Scene, lines, with_last
 from train.host.live import Edit, Live
+from train.host.numbers import quantity
 from train.host.program import Run, Wanted
 
 SCRIPT = Path(__file__).with_name("durotaxis.js")
@@ -152,7 +153,8 @@ def episode(env: Durotaxis, params: Params, colony: Colony, limit: int, look: Lo
     moments = min(limit, len(colony.reward)) + 1
     until = lambda values: {name: x[:moments] for name, x in values.items()}
     ended: Any = colony.ended
-    reached = f"{colony.ending} after {ended.length} steps, {colony.colony.num_nodes[-1]} nodes"
+    nodes = quantity(int(colony.colony.num_nodes[-1]), "nodes")
+    reached = f"{colony.ending} after {quantity(int(ended.length), 'steps')}, {nodes}"
     earned = lines(colony, env.component_names)
     way = "x of the centre" if look.placed.is_upright else "way to the goal"
     about = {

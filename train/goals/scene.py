@@ -12,6 +12,7 @@ from train.goals import tasks
 from train.goals.training import Experiment, make_experiment
 from train.host import episodes
 from train.host.episodes import Episode, Recording, Scene
+from train.host.numbers import quantity
 from train.host.program import Run, Wanted
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("goals.js")
@@ -59,7 +60,7 @@ def episode(played: Recording, learned: q_learning.State, arm: str, goal: int) -
     arrived = "arrived" if played.terminated else "did not arrive"
     states = np.asarray(played.state.position)
     return Episode(
-        title=f"{arm}: {arrived} after {played.steps:,} steps",
+        title=f"{arm}: {arrived} after {quantity(played.steps, 'steps')}",
         frames={"position": states},
         lines=episodes.lines(played),
         bars=episodes.bars(played, SIDES),

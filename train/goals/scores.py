@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from rich.table import Table
 
 from train.goals.tasks import Progress
+from train.host.numbers import quantity
 from train.host.pictures import BLUE, GREY, VERMILLION, save, titled
 
 RESAMPLES = 1000
@@ -100,8 +101,11 @@ def interval(x: ArrayLike, statistic: Callable[[np.ndarray], np.ndarray]) -> dic
 
 def table(content: dict[str, Any], row: dict[str, Any]) -> Table:
     """A row per arm; `content` is that of `eval.json`, `row` that of one seed in it."""
-    learners = f"{len(content['goals'])} goals x {content['learners']} learners"
-    title = f"{content['maze']}: {learners}, starts {content['distance']} moves away or more"
+    learners = (
+        f"{quantity(len(content['goals']), 'goals')} x {quantity(content['learners'], 'learners')}"
+    )
+    away = quantity(content["distance"], "moves")
+    title = f"{content['maze']}: {learners}, starts {away} away or more"
     caption = "mean (steps: median) and 95 % interval; gained: against no help, same optimism"
     result = Table(title=title, caption=caption)
     level = f"steps to {content['level']:.0%}"
@@ -139,7 +143,8 @@ def written(found: dict[str, float], form: str, checkpoints: Sequence[int] = ())
 
 def draw(content: dict[str, Any], row: dict[str, Any], path: Path) -> None:
     """Success against steps, a line with its band for every arm; arguments as for `table`."""
-    learners = f"{len(content['goals'])} goals, {content['learners']} learners of each"
+    goals, learners = len(content["goals"]), quantity(content["learners"], "learners")
+    learners = f"{quantity(goals, 'goals')}, {learners} of each"
     title = f"{content['maze']}: {learners}; mean and 95 % interval"
     figure = titled((8.5, 4.2), title)
     axes = figure.subplots()

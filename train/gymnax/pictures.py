@@ -12,6 +12,7 @@ from train.gymnax.environments import Made
 from train.gymnax.training import make_training
 from train.host import games, pictures, runs, scores
 from train.host.games import Played
+from train.host.numbers import quantity
 from train.host.program import Run
 from train.host.progress import busy
 from train.host.settings import Evaluation
@@ -22,7 +23,7 @@ LONGEST = 1_000
 
 def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
     """The curve of a run and, where the environment can be drawn, its best of `count` games."""
-    paths = [pictures.draw_curve(run.directory, "return", run.config.env.id)]
+    paths = [pictures.draw_curve(run.directory, "return", run.title)]
     made = environments.make(run.config.env)
     if not count or not drawing.can_draw(made.env):
         return paths
@@ -51,7 +52,9 @@ def score_line(count: int, evaluation: dict[str, Any]) -> str:
     lines = [scores.without_score(evaluation)]
     if returns["mean"] is not None:
         mean, most = returns["mean"], returns["max"]
-        lines.insert(0, f"{count:,} games: return {mean:.4g} on average, {most:.4g} at best")
+        lines.insert(
+            0, f"{quantity(count, 'games')}: return {mean:.4g} on average, {most:.4g} at best"
+        )
     return "; ".join(filter(None, lines))
 
 

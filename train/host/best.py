@@ -19,6 +19,7 @@ from train.host import policy_files
 from train.host.errors import UsageError
 from train.host.matches import CompiledMatch, compile_match, in_one_piece
 from train.host.members import Members
+from train.host.numbers import quantity
 from train.host.scores import summaries
 from train.host.settings import PlayConfig, Training
 
@@ -100,14 +101,14 @@ class Best:
             for score, updates in zip(self.kept.scores, self.kept.updates, strict=True)
             if score is not None
         ]
-        more = f" and {len(known) - 3} more seeds" if len(known) > 3 else ""
+        more = f" and {quantity(len(known) - 3, 'more seeds')}" if len(known) > 3 else ""
         return f"best {self.score} while training: {', '.join(known[:3])}{more}; kept in {BEST}/"
 
     @property
     def line_without_scores(self) -> str:
         """What is said where no policy has a score."""
         limit = self.match.match.limit
-        within = "" if limit is None else f" within {limit:,} steps"
+        within = "" if limit is None else f" within {quantity(limit, 'steps')}"
         return f"no game while training was finished{within} with a finite return"
 
     def why_to_stop(self, patience: int) -> str:
@@ -185,7 +186,7 @@ def luck(directory: Path, fresh: dict[str, Any]) -> list[str]:
         mean = row[name]["mean"] if name in row else None
         if mean is None or chosen is None or name != kept["score"]:
             continue
-        told = f"{name} {chosen:.4g} when it was chosen, after {updates:,} updates"
+        told = f"{name} {chosen:.4g} when it was chosen, after {quantity(updates, 'updates')}"
         better = mean - chosen if kept["lower"] else chosen - mean
         said = f"choosing flattered it by {better:.2g}" if better > 0 else "choosing was not luck"
         found.append(f"seed {row['seed']}: {told}; {mean:.4g} on fresh games: {said}")

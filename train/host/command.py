@@ -3,21 +3,27 @@
 python -m train.NAME [PRESET] [--config FILE] [--field value ...]
 """
 
-import contextlib
 import inspect
 import io
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, TypeVar, cast
-
-import tyro
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any
 
 from jaxrl import checks
 from jaxrl.precision import in_float32
-from train.host import devices, distributed, jax_settings, records
+from train.host import (
+    compilation_cache,
+    devices,
+    distributed,
+    jax_settings,
+    library_logs,
+    records,
+)
 from train.host.config import field_of, flag, names_below
+from train.host.defaults import fields_in, follow_budget, preset_line, suited_preset
 from train.host.errors import (
     FAILED,
     QUIT,
@@ -27,14 +33,14 @@ from train.host.errors import (
     in_one_line,
     of_the_system,
 )
-from train.host.numbers import FLAGS
+from train.host.flags import parse_flags
 from train.host.origin import explain, origin
 from train.host.program import Program
 from train.host.run import train_program
 from train.host.saved import elsewhere, resumed, saved_by, without_config
 from train.host.signals import Ending, interruption
+from train.host.suggestions import perhaps
 
-C = TypeVar("C")
 STOPPED = "stopped: what it had written is whole; start it again for the rest"
 FROM_FILE = """--config FILE: begin with the values in FILE, the config.yaml of a run, or its
 directory; other flags change them."""
@@ -46,9 +52,9 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
     A ValueError of `Program.training` is reported as bad input.
     """
 
-    def train() -> None:
-        distributed.refuse_unjoined(sys.argv[1:] if arguments is None else arguments)
-        config, preset = parse(program, sys.argv[1:] if arguments is None else arguments)
+    def train(arguments: list[str]) -> None:
+        distributed.refuse_unjoined(arguments)
+        config, preset = parse(program, arguments)
         try:
             checks.config(config)
             training = program.training(config)
@@ -56,12 +62,16 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
             raise UsageError(with_flags(in_one_line(error), config)) from error
         train_program(program, config, preset, training)
 
-    return command(train)
+    if arguments is None:  # a program of one's own has not come through `train.host.entrance`
+        library_logs.silence()
+        arguments = sys.argv[1:]
+    return command(train, arguments)
 
 
-def command(function: Callable[[], object]) -> int:
-    """Calls `function`; turns a RunError into one line on stderr and an exit code.
+def command(function: Callable[[list[str]], object], arguments: Sequence[str] = ()) -> int:
+    """Calls `function` with the arguments that are its own, without the flags of every command.
 
+    Turns a RunError into one line on stderr and an exit code, which it returns.
     So it does with whatever arises in a user's own file, an environment's or a program's. Signs
     that stdout cannot hold are replaced there: they are not worth losing what was computed.
     Commands compute in 32 bits, whatever `JAX_ENABLE_X64` says.
@@ -73,7 +83,7 @@ def command(function: Callable[[], object]) -> int:
             try:
                 devices.refuse_none()
                 jax_settings.refuse_unusable()
-                in_float32(function)()
+                in_float32(function)(compilation_cache.begin(arguments))
             finally:
                 sys.stdout.flush()  # here, where a closed pipe can still be handled
     except RunError as error:
@@ -99,26 +109,50 @@ def parse(
     """`(config, preset)`; with `--resume DIR`, the configuration saved there is the default.
 
     So it is with `--config FILE`, but for where that run was, and for the fields of `run` that are
-    `left`.
+    `left`. What flags leave open suits the environment and the budget (`train.host.defaults`),
+    unless a file says it.
     """
     arguments, presets = list(arguments), program.presets
     chosen = arguments.pop(0) if arguments and not arguments[0].startswith("-") else None
     if chosen is not None and chosen not in presets:
-        raise UsageError(f"there is no preset {chosen}: choose one of {', '.join(presets)}")
-    preset = chosen or next(iter(presets))
-    default = known = presets[preset]
+        guess = perhaps(chosen, presets)
+        raise UsageError(f"there is no preset {chosen}{guess}: choose one of {', '.join(presets)}")
     file, arguments = without_config(arguments)
+    read = partial(parse_fields, program, arguments, chosen)
     if directory := resumed(arguments):
         if file:
             raise UsageError(f"--resume {directory} has a configuration: leave out --config")
-        preset, default = saved_by(program, directory, records.read_config(directory), chosen)
-        known = presets[preset]
+        preset, known = saved_by(program, directory, records.read_config(directory), chosen)
+        config = read(preset, known)
     elif file:
-        preset, default = saved_by(program, file, records.read_config_file(file), chosen)
-        default = known = elsewhere(default, presets[preset], left)
+        preset, saved = saved_by(program, file, records.read_config_file(file), chosen)
+        known = elsewhere(saved, presets[preset], left)
+        config = read(preset, known)
+        if (suited := suited_preset(program, preset, config)) != preset:
+            place = program.environment(config)
+            print(f"{program.name}: {file} is of {preset}, though {suited} is for {place}")
+    else:
+        preset = chosen or next(iter(presets))
+        config = read(preset, presets[preset])
+        if (suited := suited_preset(program, preset, config)) != preset:
+            print(preset_line(program, preset, suited, config))
+            preset, config = suited, read(suited, presets[suited])
+        known = presets[preset]
+    if not directory:
+        config = follow_budget(config, known, fields_in(arguments))
+    refuse_idle(program, config, known)
+    return config, preset
+
+
+def parse_fields(
+    program: Program, arguments: Sequence[str], chosen: str | None, preset: str, default: Any
+) -> Any:
+    """`default`, of a preset, with the fields that flags set, after the name that was `chosen`."""
+    presets = program.presets
     usage = f"{program.command} [{' | '.join(presets)}]"
+    idle = lambda config: [flag(name) for name in idle_fields(program, config)]
     try:
-        config = parse_flags(usage, default, arguments, described(program))
+        return parse_flags(usage, default, arguments, described(program, preset), idle)
     except UsageError as error:
         late = next((x for x in arguments if x in presets and f"options: {x};" in str(error)), None)
         if chosen is None and late is not None:
@@ -126,19 +160,21 @@ def parse(
                 f"the preset goes before the flags: {program.command} {late} --..."
             ) from None
         raise
-    refuse_idle(program, config, known)
-    return config, preset
 
 
 def refuse_idle(program: Program, config: Any, default: Any) -> None:
     """Raises UsageError for a flag that has no effect with the others."""
-    try:
-        idle = {**config.run.idle, **program.idle(config)}
-    except ValueError:
-        return  # `Program.training` refuses it, with a message of its own
-    for name, reason in idle.items():
+    for name, reason in idle_fields(program, config).items():
         if field_of(config, name) != field_of(default, name):
             raise UsageError(f"{flag(name)} has no effect, as {reason}: leave it out")
+
+
+def idle_fields(program: Program, config: Any) -> dict[str, str]:
+    """The fields that have no effect with the others, by dotted name, and why."""
+    try:
+        return {**config.run.idle, **program.idle(config)}
+    except ValueError:
+        return {}  # `Program.training` refuses it, with a message of its own
 
 
 def with_flags(message: str, config: Any) -> str:
@@ -156,73 +192,15 @@ def with_flags(message: str, config: Any) -> str:
     return re.sub(r"(?<![\w./-])[a-z]\w*[._]\w+(\.\w+)*|^\w+(?= is )", spelled, message)
 
 
-def described(program: Program) -> str:
+def described(program: Program, preset: str) -> str:
     """For `--help`: a line for each preset, and one for `--config`, which is no field."""
-    kind = type(next(iter(program.presets.values())))
-    lines = [inspect.getdoc(kind) or ""]
+    about = inspect.getdoc(type(program.presets[preset])) or ""
     if program.summaries:
-        lines = [f"{name}: {x}" for name, x in program.summaries.items()]
-        lines = ["Presets:", lines[0].replace(":", " (the default):", 1), *lines[1:]]
-    return "\n\n".join([*lines, FROM_FILE])
-
-
-def parse_flags(
-    program: str, default: C | type[C], arguments: Sequence[str], description: str | None = None
-) -> C:
-    """Parses flags with tyro; raises UsageError with its boxed message in one line.
-
-    `default` is an instance that holds the defaults, or a dataclass in which all fields have one.
-    """
-    with _refusing_in_one_line():
-        if isinstance(default, type):
-            return tyro.cli(
-                cast(type[C], default),
-                args=arguments,
-                prog=program,
-                description=description,
-                registry=FLAGS,
-            )
-        return tyro.cli(
-            tyro.conf.AvoidSubcommands[type(default)],
-            default=default,
-            args=arguments,
-            prog=program,
-            description=description,
-            registry=FLAGS,
+        lines = [f"  {name}: {x}" for name, x in program.summaries.items()]
+        about = "\n".join(["Presets, the first one is the default:", *lines])
+    if len(program.presets) > 1:
+        about += (
+            f"\n\nThe flags below, with their defaults, are those of {preset}; "
+            f"{program.command} PRESET --help shows those of another preset."
         )
-
-
-def parse_known(program: str, options: type[C], arguments: Sequence[str]) -> tuple[C, list[str]]:
-    """`parse_flags` for a part of the flags, and the arguments that are left."""
-    with _refusing_in_one_line():
-        return tyro.cli(
-            options, args=arguments, prog=program, return_unknown_args=True, registry=FLAGS
-        )
-
-
-@contextlib.contextmanager
-def _refusing_in_one_line() -> Iterator[None]:
-    """Raises UsageError with what tyro says in a box before it ends the process."""
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            yield
-    except SystemExit as stop:
-        if stop.code != REFUSED:
-            raise
-        raise UsageError(f"{one_line(complaint.getvalue())}; --help lists all flags") from None
-
-
-def one_line(box: str) -> str:
-    """The message in tyro's box, up to its first rule, and the flags that it suggests."""
-    lines = [line.strip("│ ") for line in box.splitlines()]
-    sections, is_rule = [""], lambda line: set(line) <= set("─-╰╯")
-    for line in lines[1:]:  # the first is the title
-        if is_rule(line):
-            sections.append("")
-        else:
-            sections[-1] += f" {line}"
-    message, *rest = [section.strip() for section in sections if section]
-    suggested = [section for section in rest if section.startswith("Perhaps you meant")]
-    flags = re.findall(r"(?<!\S)--[\w.-]+", " ".join(suggested))
-    return f"{message} (perhaps {' or '.join(flags)})" if flags else message
+    return f"{about}\n\n{FROM_FILE}"

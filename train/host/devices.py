@@ -17,6 +17,7 @@ from jaxrl import sharding
 from jaxrl.types import AgentState, PyTree, below_params
 from train.host import control_groups
 from train.host.errors import UsageError, in_one_line
+from train.host.numbers import quantity
 
 GATHERED = 2**26
 """Bytes of an array up to which processes exchange all of it."""
@@ -77,8 +78,9 @@ def mesh_of(wanted: str, members: int, blocks: int) -> Mesh | None:
     alone = jax.process_count() == 1
     if used != count and (wanted != "all" or not alone):
         raise UsageError(
-            f"--devices {count} cannot share {members} seeds of {blocks} blocks equally: give "
-            f"{used} devices, or another --loop.blocks or --run.num-seeds"
+            f"--devices {count} cannot share {quantity(members, 'seeds')} of "
+            f"{quantity(blocks, 'blocks')} equally: give {quantity(used, 'devices')}, or another "
+            "--loop.blocks or --run.num-seeds"
         )
     if used == 1:
         return None

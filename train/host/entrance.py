@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from train.host import signals
+from train.host import library_logs, signals
 from train.host.errors import REFUSED, UsageError, in_one_line
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +34,7 @@ def check() -> None:
     is_command = starts_command(sys.argv, sys.orig_argv)
     if is_command:
         signals.end_until_handled()
+        library_logs.silence()
     try:
         refuse_hidden()
         if is_command:
@@ -80,7 +81,8 @@ def refuse_flags() -> None:
     if not os.environ.get("XLA_FLAGS"):
         return
     code = "from jaxlib import xla_client; xla_client.CompileOptions()"
-    attempt = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    heard = os.environ | {library_logs.XLA: "0"}
+    attempt = subprocess.run([sys.executable, "-c", code], env=heard, capture_output=True)
     complaint = COMPLAINT.search(attempt.stderr.decode(errors="replace"))
     if attempt.returncode and complaint:
         raise ImportError(f"XLA refuses XLA_FLAGS ({complaint[1]}): change or unset it")

@@ -1,5 +1,6 @@
 """Numbers as people write them, on a command line and in a file."""
 
+import re
 import types
 import typing
 from decimal import Decimal, InvalidOperation
@@ -27,6 +28,14 @@ def whole(text: str) -> int:
     except (InvalidOperation, ValueError, OverflowError):  # no number; NaN; infinity
         pass
     raise ValueError(f"{text[:40]!r} is no whole number; expected one such as 1_000_000 or 1e6")
+
+
+def quantity(count: int, things: str) -> str:
+    """`1 batch`, `2,000 batches`: so many things, which are named in the plural."""
+    if count != 1:
+        return f"{count:,} {things}"
+    one = re.sub(r"ies$", "y", things)
+    return f"1 {re.sub('(?<=ch|sh|ss)es$|(?<=x)es$|s$', '', one)}"
 
 
 @FLAGS.primitive_rule

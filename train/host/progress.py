@@ -15,6 +15,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from train.host.numbers import quantity
+
 SILENCE = 10.0
 """Seconds between two lines where output does not go to a terminal."""
 
@@ -72,7 +74,7 @@ class Display:
         """After a chunk: `count` units and `fraction` of the run are done, at `rate` units/s."""
         name, value = score
         self._score = self._score if value is None else value
-        parts = [f"{count:,} {self._unit}", f"{per_second(rate)}/s"]
+        parts = [quantity(count, self._unit), f"{per_second(rate)}/s"]
         if self._score is not None:
             parts.append(f"{name} {self._score:.4g}")
         parts.append(self._time_left(fraction))

@@ -11,11 +11,12 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from jaxrl import statistics
+from jaxrl import outcomes, statistics
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState, RunState
 from train.host.compiled import keys_of
 from train.host.errors import UsageError
+from train.host.numbers import quantity
 from train.host.records import finite_or_null, write_whole
 from train.host.settings import Config, Evaluation, Training
 
@@ -149,7 +150,8 @@ def evaluation_table(evaluation: dict[str, Any]) -> Table:
     Below it stands how many games have no score.
     """
     score = evaluation["score"]
-    table = Table(title=f"{score} of complete games", caption=without_score(evaluation))
+    games = f"{'at the end ' if outcomes.is_of_last_step(score) else ''}of complete games"
+    table = Table(title=f"{score} {games}", caption=without_score(evaluation))
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
         table.add_column(heading, justify="right")
     for row in evaluation["seeds"]:
@@ -171,10 +173,10 @@ def without_score(evaluation: dict[str, Any]) -> str | None:
     total, lines = missing + broken + scored, []
     if missing:
         limit = "" if evaluation.get("max_steps") is None else " (--run.evaluation-steps)"
-        line = f"{missing:,} of {total:,} games not finished{within(evaluation)}"
+        line = f"{missing:,} of {quantity(total, 'games')} not finished{within(evaluation)}"
         lines.append(f"{line}: they have no score{limit}")
     if broken:
-        line = f"{broken:,} of {total:,} games had a return that is not finite"
+        line = f"{broken:,} of {quantity(total, 'games')} had a return that is not finite"
         lines.append(f"{line}: they have no score")
     return "; ".join(lines) or None
 
@@ -182,4 +184,4 @@ def without_score(evaluation: dict[str, Any]) -> str | None:
 def within(evaluation: dict[str, Any]) -> str:
     """ " within 10,000 steps", if it is known after how many games count as not finished."""
     limit = evaluation.get("max_steps")
-    return "" if limit is None else f" within {limit:,} steps"
+    return "" if limit is None else f" within {quantity(limit, 'steps')}"

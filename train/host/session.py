@@ -18,6 +18,7 @@ from train.host.config import differences
 from train.host.errors import Interrupted, NonFiniteError
 from train.host.log import Log
 from train.host.members import Members
+from train.host.numbers import quantity
 from train.host.problems import Problem, advice, first_problem
 from train.host.progress import Display, clock, per_second
 from train.host.records import CHECKPOINTS, resume_flag
@@ -79,7 +80,7 @@ class Session:
         rate = self.steps(counters) * len(self.members.seeds) / max(counters.seconds, 1e-9)
         unit = self.training.unit
         self.display.say(
-            f"{self.meta['name']}: {self.steps(counters):,} {unit} in "
+            f"{self.meta['name']}: {quantity(self.steps(counters), unit)} in "
             f"{clock(counters.seconds)}, {per_second(rate)} {unit}/s"
         )
         best = "" if self.best is None else self.best.told(self.training.steps_per_update, unit)
@@ -223,8 +224,9 @@ class Session:
                 state = devices.like(state, self.programs.like)
             counters = Counters(0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0, rows=0)
         if dropped := self.record.cut(counters.rows):
-            told = f"rows that came after update {counters.updates} are computed again"
-            self.display.say(f"{self.meta['name']}: {dropped} {told}")
+            rows = quantity(dropped, "rows")
+            text = f"computes again {rows} that came after update {counters.updates}"
+            self.display.say(f"{self.meta['name']}: {text}")
         self.log.begin(self.record.rows)
         self._saved = counters
         return state, counters

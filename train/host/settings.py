@@ -89,6 +89,8 @@ class Training:
     """Whether the score is an error."""
     budget_shapes_learning: bool = False
     """Whether a schedule ends with the budget, so that a resumed run may not change the budget."""
+    caution: str = ""
+    """What is said before it begins, in one line, of a configuration that hardly anybody wants."""
 
     def __post_init__(self):
         with_score = getattr(self.evaluate, "with_score", None)  # of games: it has the score below
@@ -119,7 +121,8 @@ class Config:
     total_steps: Steps = 100_000
     """Budget of steps per seed, in the unit of the training, rounded up to whole updates."""
     chunk_steps: Steps = 1_000
-    """Steps per seed between two rows of the record; best a few seconds' worth."""
+    """Steps per seed between two rows of the record, best a few seconds' worth; unless given, fewer
+    with a budget that is smaller than by default."""
     checkpoint_every: Count = 20
     """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
     on_nonfinite: Literal["raise", "skip", "restore"] = "raise"
@@ -198,9 +201,11 @@ class PlayConfig(Config):
     total_steps: Steps = 10_000_000
     """Budget of environment steps per seed, rounded up to whole updates."""
     chunk_steps: Steps = 200_000
-    """Environment steps per seed between two rows of the record; best a few seconds' worth."""
+    """Environment steps per seed between two rows of the record, best a few seconds' worth; unless
+    given, fewer with a budget that is smaller than by default."""
     max_episodes: Steps | None = None
-    """Stop after the chunk in which every seed has finished this many episodes; None: never."""
+    """Stop after the chunk in which every seed has finished this many episodes; None: never.
+    Schedules take shares of total_steps: lower both."""
     evaluation_games: Annotated[int, Range(least=0, most=10**8)] = 1_000
     """Complete games per seed, played for the score at the end; 0: no evaluation."""
     evaluation_steps: Count | None = None

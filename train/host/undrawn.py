@@ -11,6 +11,7 @@ from jaxrl.types import AgentState
 from train.host import episodes
 from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.live import Live
+from train.host.numbers import quantity
 from train.host.player import Player
 from train.host.program import Wanted
 
@@ -53,7 +54,7 @@ def episode(
     total, length = float(np.sum(game.reward)), int(game.steps)
     ending = "terminated" if game.terminated else "time up" if game.truncated else "goes on"
     return Episode(
-        title=f"return {total:.4g} in {length:,} steps, {ending}",
+        title=f"return {total:.4g} in {quantity(length, 'steps')}, {ending}",
         frames=frames,
         lines=episodes.lines(game) | observed(game.obs),
         bars=choices,

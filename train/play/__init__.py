@@ -1,1 +1,1 @@
-"""Watching a policy live, interfering with it, and playing against it, in a browser."""
+"""A policy live in a browser, to watch, to disturb and to play against: `python -m train.play`."""

@@ -12,10 +12,12 @@ from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
 from train.host import abilities, store
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.live import Game, Live
+from train.host.numbers import quantity
 from train.host.program import Run
 from train.host.progress import busy
 from train.play import messages, server, terminal
@@ -53,7 +55,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def play() -> None:
+    def play(arguments: list[str]) -> None:
         options = parse_flags("python -m train.play", Options, arguments)
         check_options(options)
         if options.run is None and options.policy is None:
@@ -66,7 +68,7 @@ def main(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             print("stopped")
 
-    return command(play)
+    return command(play, arguments)
 
 
 def set_up(options: Options) -> server.Table:
@@ -88,7 +90,9 @@ def opened(options: Options) -> Run:
 def live_of(run: Run, member: int) -> Live:
     """What goes on step by step. Raises UsageError where nothing does."""
     if member >= len(run.agents):
-        raise UsageError(f"--member {member}: the run has {len(run.agents)} seeds, from 0 on")
+        raise UsageError(
+            f"--member {member}: the run has {quantity(len(run.agents), 'seeds')}, from 0 on"
+        )
     return abilities.live_of(run, member)
 
 

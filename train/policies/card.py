@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from train.host import policy_files
 from train.host.config import flag, plain
+from train.host.defaults import beginning
+from train.host.numbers import quantity
 from train.host.program import Run
 from train.host.runs import with_evaluation
 
@@ -90,7 +92,7 @@ def facts(source: Source, content: dict[str, Any]) -> dict[str, Any]:
     run, trained = source.run, content["trained"]
     program, training = run.program, run.program.training(run.config)
     unit, updates = training.unit, content["updates"]
-    steps = f"{updates * training.steps_per_update:,} in {updates:,} update{'s' * (updates != 1)}"
+    steps = f"{updates * training.steps_per_update:,} in {quantity(updates, 'updates')}"
     seed, count = content["config"]["run"]["seed"], run.config.run.num_seeds
     seconds = f"{duration(source.counters['seconds'])}, without compilation"
     git = (trained["git"] or "").replace("-dirty", ", with local changes")
@@ -164,9 +166,9 @@ def in_a_line(value: Any) -> str:
 
 def command(run: Run, content: dict[str, Any]) -> str:
     """The command line that repeats the training, in a new directory."""
-    preset = content["preset"]
     config = with_evaluation(run.config, directory="", resume="")
-    changes = flags(plain(config), plain(run.program.presets[preset]))
+    preset, default = beginning(run.program, content["preset"], config)
+    changes = flags(plain(config), plain(default))
     return shlex.join([*run.program.command.split(), preset, *changes])
 
 
@@ -188,7 +190,7 @@ def score(run: Run, found: dict[str, Any] | None) -> list[str]:
     if found is None:
         how = " greedily" if run.plays_games else ""
         return [f"No evaluation of these parameters acting{how} is known."]
-    games = [f"{found['games']:,} complete games."] if "games" in found else []
+    games = [f"{quantity(found['games'], 'complete games')}."] if "games" in found else []
     return [*games, score_table(run, {"": found}, "")]
 
 
@@ -199,12 +201,12 @@ def transfer(run: Run, content: dict[str, Any]) -> list[str]:
     if found.get("updates") != run.updates or not found["greedy"]:
         return []
     boards = {
-        f"{board['rows']}×{board['cols']}, {board['max_steps']:,} steps at most": row
+        f"{board['rows']}×{board['cols']}, {quantity(board['max_steps'], 'steps')} at most": row
         for board in found["boards"]
         for row in board["seeds"]
         if row["seed"] == seed
     }
-    about = f"On other boards, {found['rules']} rules, {found['games']:,} games each:"
+    about = f"On other boards, {found['rules']} rules, {quantity(found['games'], 'games')} each:"
     return [about, score_table(run, boards, "board")]
 
 

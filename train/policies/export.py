@@ -23,9 +23,10 @@ from rich.table import Table
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
 from train.host import policy_files, records, runs, scores, store
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import plain
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.program import Run
 from train.policies import card, compiled, dependence
 
@@ -59,7 +60,7 @@ class Export:
 
 
 def main(arguments: list[str]) -> int:
-    def policies() -> None:
+    def policies(arguments: list[str]) -> None:
         match arguments:
             case ["export", *flags]:
                 path = write(parse_flags("python -m train.policies export", Export, flags))
@@ -69,12 +70,12 @@ def main(arguments: list[str]) -> int:
                 print(*compiled.write(options), sep="\n")
             case ["list"]:
                 Console().print(table())
-            case ["--help"] | ["-h"]:
+            case ["--help" | "--help-all" | "-h"]:
                 print(__doc__)
             case _:
                 raise UsageError("expected: train.policies export RUN NAME, compile RUN, or list")
 
-    return command(policies)
+    return command(policies, arguments)
 
 
 def export(

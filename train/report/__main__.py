@@ -12,9 +12,10 @@ from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
 from train.host import abilities, runs, store
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.program import Run, Wanted
 from train.host.progress import busy
 from train.host.records import refuse_no_file, write_whole
@@ -55,7 +56,7 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def report() -> None:
+    def report(arguments: list[str]) -> None:
         options = parse_flags("python -m train.report", Options, arguments)
         check_options(options)
         if options.live:
@@ -70,7 +71,7 @@ def main(arguments: list[str]) -> int:
         write_whole(out, html)
         Console().print(f"{out}  {out.stat().st_size / 1e3:,.0f} kB", highlight=False)
 
-    return command(report)
+    return command(report, arguments)
 
 
 def follow(options: Options) -> None:

@@ -14,17 +14,17 @@ from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
 from train.host import games, outcomes, pictures, runs, scores
 from train.host.games import Played
+from train.host.numbers import quantity
 from train.host.program import Run
 from train.host.progress import busy
 from train.host.settings import Evaluation
-from train.snake.config import AnyConfig, make_env
+from train.snake.config import AnyConfig, environment, make_env
 from train.snake.training import ENDINGS, SCORE, make_training
 
 
 def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
     """Curve and endings of a run; a histogram of `count` games with `key`, a film of the best."""
-    game = run.config.env
-    title = f"Snake {game.rows}×{game.cols}, {game.observation}"
+    title = environment(run.config)
     made = [pictures.draw_curve(run.directory, SCORE, title)]
     if path := outcomes.draw_endings(run.directory, ENDINGS, f"{title}: how training games ended"):
         made.append(path)
@@ -63,7 +63,9 @@ def film(run: Run, count: int, key: jax.Array, directory: Path) -> tuple[Path, s
     most = config.env.rows * config.env.cols - 3
     if food["mean"] is None:
         return path, scores.without_score(played.content) or ""
-    line = f"{count:,} games: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
+    line = (
+        f"{quantity(count, 'games')}: food {food['mean']:.4g} on average, {food['max']:.4g} at best"
+    )
     return path, f"{line} of {most}; {won['mean']:.1%} won"
 
 

@@ -21,9 +21,11 @@ from envs.snake.rules import State
 from jaxrl.checks import Count, Seed
 from jaxrl.types import Agent
 from train.host import games, scores
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
+from train.host.numbers import quantity
 from train.host.progress import clock
 from train.host.records import finite_or_null, refuse_no_file, write_whole
 from train.host.scores import number_text
@@ -81,7 +83,7 @@ def make_agent(env: OpenSnake, player: Player) -> Agent:
 
 
 def main(arguments: list[str]) -> int:
-    def score() -> None:
+    def score(arguments: list[str]) -> None:
         options = parse_flags("python -m train.snake.players", Options, arguments)
         env, params = make_game(options)
         content = play_all(env, params, options)
@@ -89,7 +91,7 @@ def main(arguments: list[str]) -> int:
             write_whole(options.out, json.dumps(finite_or_null(content), indent=1) + "\n")
         Console().print(table(content))
 
-    return command(score)
+    return command(score, arguments)
 
 
 def make_game(options: Options) -> tuple[OpenSnake, Params]:
@@ -117,7 +119,7 @@ def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]
         by_player[name] = play(env, params, PLAYERS[name], options)
         score, seconds = by_player[name]["score"], time.perf_counter() - began
         mean = number_text(score) or "unknown"
-        console.print(f"{name}  {options.games:,} games  score {mean}  {clock(seconds)}")
+        console.print(f"{name}  {quantity(options.games, 'games')}  score {mean}  {clock(seconds)}")
     return {
         "rows": options.rows,
         "cols": options.cols,

@@ -15,6 +15,7 @@ from envs.snake.players import action_for
 from train.host import episodes
 from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.live import Edit, Live
+from train.host.numbers import quantity
 from train.host.program import Run, Wanted
 from train.snake.training import ENDINGS, make_player
 
@@ -54,7 +55,7 @@ def episode(env: Snake, game: Recording) -> Episode:
     ended = ending(game.outcome) if game.terminated or game.truncated else "goes on"
     shown, bars = looks(env, game)
     return Episode(
-        title=f"{food} food in {length:,} steps, {ended}",
+        title=f"{food} food in {quantity(length, 'steps')}, {ended}",
         frames=shown,
         lines=episodes.lines(game),
         bars=bars,

@@ -17,6 +17,7 @@ from train.host.errors import Interrupted
 from train.host.games import GamesEvaluation
 from train.host.matches import Match
 from train.host.members import Members, unpacked, varied
+from train.host.numbers import quantity
 from train.host.preparation import compile_within_memory, trace
 from train.host.program import Program
 from train.host.progress import Display
@@ -118,7 +119,7 @@ def side_by_side(
     started = time.perf_counter()
     traced = trace(training, config, members)
     with metrics_file.MetricsFile(directory) as record, Display(title) as display:
-        display.say(f"{title}: compiling for {len(members.seeds)} members")
+        display.say(f"{title}: compiling for {quantity(len(members.seeds), 'members')}")
         programs = compile_within_memory(traced, config)
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
         meta = {"name": title, "config": plain(config), **records.provenance()}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
+from train.host.numbers import quantity
 from train.host.pictures import Row
 from train.host.records import write_whole
 from train.host.rows import Counters, scalars
@@ -171,7 +172,9 @@ def table(
 def caption(found: Sequence[Candidate], left_out: int, unit: str) -> str:
     """What to know before believing the table."""
     fates = Counter(x.fate for x in found)
-    said = [f"{left_out} more are not shown."] if left_out else []
-    said.append(f"{len(found)} candidates: {', '.join(f'{n} {x}' for x, n in fates.items())}.")
+    said = [f"Not shown: {left_out} more."] if left_out else []
+    said.append(
+        f"{quantity(len(found), 'candidates')}: {', '.join(f'{n} {x}' for x, n in fates.items())}."
+    )
     said.append(f"Steps are {unit}. Scores are of one seed each, and chosen: see the fresh seeds.")
     return " ".join(said)

@@ -16,8 +16,10 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from jaxrl.checks import Count, CountOrZero
+from train.host import compilation_cache
 from train.host.config import flag
 from train.host.errors import UsageError, in_one_line
+from train.host.numbers import quantity
 from train.host.records import resume_flag
 from train.sweep import files
 from train.sweep.plan import Group
@@ -65,6 +67,7 @@ class Batch:
     def __call__(self) -> None:
         from train.sweep.__main__ import again  # it imports this module
 
+        compilation_cache.begin(())
         sweep, i = again(Path(self.directory)), self.index
         title = f"{sweep.program.address} sweep {i + 1}/{len(sweep.planned.groups)}"
         sweep.finish(sweep.planned.groups[i], files.batch(sweep.directory, i), title)
@@ -146,7 +149,9 @@ def submit(sweep: Sweep, asked: Cluster) -> list[Any]:
         advice = f"the sweep is in {sweep.directory}, continue it with --resume"
         raise UsageError(f"--cluster {asked.kind}: {in_one_line(error)}; {advice}") from error
     names = ", ".join(job.job_id for job in jobs)
-    sweep.console.print(f"{len(jobs)} of {count} batches are jobs now: {names}", markup=False)
+    sweep.console.print(
+        f"jobs for {len(jobs)} of {quantity(count, 'batches')}: {names}", markup=False
+    )
     sweep.console.print(f"when they have ended, {resumption(sweep)} summarises", markup=False)
     return jobs
 

@@ -6,6 +6,7 @@ The best of many is also lucky: its score on the seeds that chose it is too good
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from train.host.numbers import quantity
 from train.sweep.labels import plain_names, written
 from train.sweep.summary import Configuration, Member, summarise
 
@@ -45,13 +46,13 @@ def sentence(found: Confirmation, score: str) -> str:
     names = plain_names(found.chosen.values)
     values = ", ".join(f"{names[name]} {written(x)}" for name, x in found.chosen.values.items())
     if found.fresh.iqm is None:
-        count = len(found.fresh.seeds)
+        seeds = quantity(len(found.fresh.seeds), "fresh seeds")
         if found.fresh.num_unscored:
-            return (
-                f"the best, {values}, has no score on {count} fresh seeds: no game came to its end"
-            )
-        return f"the best, {values}, failed on all of {count} fresh seeds"
-    fresh = f"{score} {written(found.fresh.iqm)} on {len(found.fresh.seeds)} fresh seeds"
+            return f"the best, {values}, has no score on {seeds}: no game came to its end"
+        return f"the best, {values}, failed on all of {seeds}"
+    fresh = (
+        f"{score} {written(found.fresh.iqm)} on {quantity(len(found.fresh.seeds), 'fresh seeds')}"
+    )
     if found.fresh.interval:
         fresh += f" ({' to '.join(map(written, found.fresh.interval))})"
     known = "those" if len(found.chosen.seeds) > 1 else "the one"

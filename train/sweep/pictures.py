@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 
 from jaxrl import comparison
 from train.host import pictures
+from train.host.numbers import quantity
 from train.host.pictures import GREY, STEPS, Row
 from train.host.rows import scalars
 from train.sweep.labels import label
@@ -159,7 +160,7 @@ def _explained(configurations: Sequence[Configuration], named: Sequence[Artist])
                 [],
                 color=PALE,
                 linewidth=0.8,
-                label=f"{others} {'others' if named else 'configurations'}",
+                label=quantity(others, "others" if named else "configurations"),
             )
         )
     if any(len(x.scores) > 2 for x in configurations):

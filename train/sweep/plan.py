@@ -5,6 +5,7 @@ combines, or `agent.learning_rate=log:1e-4..1e-2` and `agent.discount=0.9..0.99`
 `--random` draws.
 """
 
+import contextlib
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from train.host.command import parse, refuse_idle
 from train.host.config import field_of, flag, names_below, numbers, with_field
 from train.host.errors import UsageError
 from train.host.program import Program
+from train.host.suggestions import perhaps
 
 MOST = 1_000_000
 """Members, at most."""
@@ -76,8 +78,9 @@ def variation(text: str, parsed: Callable[[str, str], Any], config: Any) -> Vari
         raise UsageError(f"--vary {text}: expected FIELD=VALUE,VALUE,... or FIELD=LOW..HIGH")
     if name.partition(".")[0] == "run":
         raise UsageError(f"--vary {text}: fields of run cannot be varied; see --seeds")
-    if name not in names_below(config, ""):
-        raise UsageError(f"--vary {text}: there is no field {name}; --help lists all")
+    if name not in (known := names_below(config, "")):
+        guess = perhaps(name, known)
+        raise UsageError(f"--vary {text}: there is no field {name}{guess}; --help lists all")
     if found := _RANGE.fullmatch(said.strip()):
         return Variation(name, interval(text, name, found, parsed))
     choices = tuple(parsed(name, value.strip()) for value in said.split(","))
@@ -99,6 +102,8 @@ def interval(text: str, name: str, found: re.Match, parsed: Callable[[str, str],
 
 def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str, str], Any]:
     """`(name, value) -> value` as the command line of the program reads it."""
+    # the preset is chosen already, and what has no effect is refused with all values together
+    program = program._replace(preset_for=lambda preset, config: preset, idle=lambda config: {})
 
     def parsed(name: str, value: str) -> Any:
         if not value:
@@ -117,6 +122,23 @@ def switch(name: str, value: str) -> bool:
     if value.lower() not in known:
         raise UsageError(f"--vary {name}={value}: a switch is on or off")
     return known[value.lower()]
+
+
+def suited_presets(
+    program: Program, preset: str, config: Any, variations: Sequence[Variation]
+) -> dict[str, Any]:
+    """The presets that suit the configurations to try, each with the first of these.
+
+    One that the program refuses needs none.
+    """
+    fixed = [x for x in variations if not isinstance(x.choices, Interval)]
+    fixed = [x for x in fixed if not isinstance(x.choices[0], float)]  # a number suits as another
+    presets: dict[str, Any] = {}
+    for values in grid(fixed):
+        changed = config_of(config, values)
+        with contextlib.suppress(ValueError):
+            presets.setdefault(program.preset_for(preset, changed), changed)
+    return presets or {preset: config}
 
 
 def grid(variations: Sequence[Variation]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from train.host.numbers import quantity
 from train.sweep.labels import brief, cut, written
 from train.sweep.summary import TOO_MANY, Configuration, varied
 
@@ -116,7 +117,7 @@ def _improvement(configuration: Configuration) -> str:
 
 def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
     """What to know before believing the table."""
-    said = [f"{left_out} more are not shown."] if left_out else []
+    said = [f"Not shown: {left_out} more."] if left_out else []
     seeds = [len(x.seeds) for x in configurations]
     if max(seeds) == 1 and len(seeds) > 1:
         said.append("One seed each: differences may be chance; run the best with more seeds.")
@@ -131,10 +132,12 @@ def _caption(configurations: Sequence[Configuration], left_out: int) -> str:
         )
     if missing := sum(x.num_unscored for x in configurations if not x.stopped):
         said.append(
-            f"{missing} members have no score, as no game came to its end: they are not in the "
-            "mean, and rank as failed ones do."
+            f"Without a score, as no game came to its end: {quantity(missing, 'members')}, not in "
+            "the mean, and ranked as failed."
         )
     if any(x.stopped for x in configurations):
         stopped = sum(x.stopped for x in configurations)
-        said.append(f"{stopped} members were stopped early; their last scores count.")
+        said.append(
+            f"Stopped early: {quantity(stopped, 'members')}, of which the last scores count."
+        )
     return " ".join(said)

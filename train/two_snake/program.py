@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from jaxrl.checks import Seed
 from train.host import outcomes, runs, scores
 from train.host.config import check_options
+from train.host.numbers import quantity
 from train.host.program import Evaluator, Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation, Games
@@ -54,7 +55,7 @@ def evaluate(run: Run, options: Options) -> RenderableType:
 
 def draw(run: Run, count: int, key: jax.Array, played: Evaluation | None = None) -> list[Path]:
     """Curve and endings of a run; `count` games with `key` against each opponent, two filmed."""
-    made = [pictures.draw_curve(run.directory, run.config)]
+    made = [pictures.draw_curve(run.directory, run.config, run.title)]
     title = "Two snakes: how training games ended for the learner"
     if path := outcomes.draw_endings(run.directory, ENDINGS, title):
         made.append(path)
@@ -78,7 +79,7 @@ def film(run: Run, games: int, key: jax.Array, directory: Path) -> list[Path | s
         f"{scores.number_text(share, '.1%') or 'none that was finished'} against {name}"
         for name, share in shares.items()
     )
-    return [*paths, f"{games:,} games: won {' and '.join(won)}"]
+    return [*paths, f"{quantity(games, 'games')}: won {' and '.join(won)}"]
 
 
 def games_of(config: AnyConfig, learned: dict, key: jax.Array) -> evaluation.Played:
@@ -96,6 +97,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=lambda config: f"Two snakes {config.env.rows}×{config.env.cols}",
     pictures=draw,
     evaluator=Evaluator(Options, evaluate),
     film=film,

@@ -21,9 +21,10 @@ from rich.table import Table
 from envs.two_snake.env import RIVAL
 from jaxrl.checks import Seed
 from train.host import scores
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.settings import Games
 from train.two_snake import tournament as arena
 from train.two_snake import trained
@@ -57,14 +58,14 @@ class Options:
 
 
 def main(arguments: list[str]) -> int:
-    def hold() -> None:
+    def hold(arguments: list[str]) -> None:
         options = parse_flags("python -m train.two_snake tournament", Options, arguments)
         check_options(options)
         players = opened(options)
         results = played(players, options.games, jax.random.key(options.key))
         Console().print(table([player.name for player in players], results))
 
-    return command(hold)
+    return command(hold, arguments)
 
 
 def opened(options: Options) -> list[Player]:

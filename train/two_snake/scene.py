@@ -22,6 +22,7 @@ from envs.two_snake.rules import OTHER, State
 from train.host import episodes, runs
 from train.host.episodes import Bars, Episode, Recording, Scene
 from train.host.live import Edit, Live
+from train.host.numbers import quantity
 from train.host.program import Run, Wanted
 from train.two_snake import tournament
 from train.two_snake.config import AnyConfig
@@ -96,7 +97,7 @@ def episode(env: Arena, game: Recording, opponent: str) -> Episode:
     ended = _ending(game.outcome) if game.terminated or game.truncated else "goes on"
     against = "itself" if by_itself else opponent
     return Episode(
-        title=f"{ended} against {against}, {food} : {theirs} in {game.steps:,} steps",
+        title=f"{ended} against {against}, {food} : {theirs} in {quantity(game.steps, 'steps')}",
         frames=shown,
         lines=lines,
         bars=bars,

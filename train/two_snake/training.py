@@ -15,7 +15,14 @@ from train.two_snake import curriculum as stages
 from train.two_snake import evaluation
 from train.two_snake import tournament as arena
 from train.two_snake.agents import make_agent
-from train.two_snake.config import AnyConfig, check, make_env, total_updates
+from train.two_snake.config import (
+    AnyConfig,
+    caution,
+    check,
+    follows_budget,
+    make_env,
+    total_updates,
+)
 from train.two_snake.curriculum import Progress
 from train.two_snake.trained import parameters
 
@@ -46,7 +53,8 @@ def make_training(config: AnyConfig) -> settings.Training:
         steps_per_update=config.loop.steps_per_update,
         score=evaluation.SCORE,
         endings=ENDINGS,
-        budget_shapes_learning=config.anneal or len(config.curriculum.stages()) > 1,
+        budget_shapes_learning=follows_budget(config),
+        caution=caution(config),
     )
 
 

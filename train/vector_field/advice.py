@@ -24,15 +24,17 @@ from jaxrl import planning
 from jaxrl.checks import Count, Positive, Range, Seed, Span
 from jaxrl.dynamics import input_limits, next_inputs
 from jaxrl.dynamics.next_inputs import Question
-from train.host.command import command, parse_flags
+from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.flags import parse_flags
 from train.host.progress import busy
 from train.host.records import write_arrays, write_whole
 from train.vector_field import fitted, rig
 from train.vector_field.advice_picture import draw
 from train.vector_field.fitted import Fitted
 from train.vector_field.rig import MOST_STEPS, Asked
+from train.vector_field.step_time import StepTime
 
 COMMAND = "python -m train.vector_field advise"
 RANDOM = 256
@@ -62,7 +64,8 @@ class Options:
     rate: Span = math.inf
     """Largest change of a component from one step to the next; counts from the last input."""
     charge: Span = math.inf
-    """Largest sum of |input| times the time of a step, over all steps and components."""
+    """Largest sum of |input| times the time of a step, over all steps and components; of data whose
+    time is not known, of |input| alone."""
     inputs: str = ""
     """An npz file with u [H, m] or [N, H, m]: choose among these inputs instead of searching."""
     state: tuple[float, ...] = ()
@@ -92,7 +95,7 @@ class Advice(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
-    def advise() -> None:
+    def advise(arguments: list[str]) -> None:
         options = parse_flags(COMMAND, Options, arguments)
         check_options(options)
         if not options.run:
@@ -102,9 +105,9 @@ def main(arguments: Sequence[str]) -> int:
             question, advice = advised(model, options)
         for path in write(Path(options.out or options.run), model, question, advice, options):
             Console().print(str(path), soft_wrap=True)
-        Console().print(table(advice))
+        Console().print(table(advice, model.time))
 
-    return command(advise)
+    return command(advise, arguments)
 
 
 def advised(model: Fitted, options: Options) -> tuple[Question, Advice]:
@@ -154,6 +157,8 @@ def write(
             "hold": options.hold,
         },
         "candidate": advice.candidate,
+        "step_time": model.time.length,
+        "time_unit": model.time.unit,
         "nats": {
             "advised": advice.gain,
             "random": {
@@ -181,7 +186,7 @@ def write(
         **map_of,
     }
     write_arrays(paths[1], arrays)
-    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model.trail)
+    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model)
     return paths
 
 
@@ -204,9 +209,10 @@ def information_map(model: Fitted, states: np.ndarray) -> dict[str, np.ndarray]:
     return {"axis": axis, "field": np.asarray(field), "deviation": np.asarray(deviation)}
 
 
-def table(advice: Advice) -> Table:
+def table(advice: Advice, time: StepTime) -> Table:
     """What each kind of input is expected to teach."""
-    made = Table(title="expected information about the field", caption="in nats; more is better")
+    caption = f"in nats, of inputs for {time.text(len(advice.plan))}; more is better"
+    made = Table(title="expected information about the field", caption=caption)
     for heading in ("inputs", "nats"):
         made.add_column(heading, justify="left" if heading == "inputs" else "right")
     name = "advised" if advice.candidate is None else f"candidate {advice.candidate}, advised"

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from train.host import pictures
+from train.host.numbers import quantity
 from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, Row
 from train.vector_field import baselines
 from train.vector_field.config import Config
@@ -157,7 +158,7 @@ def _panels(rows: int, fields: Sequence[str], title: str) -> tuple[Figure, np.nd
 def _means(seeds: int, of_what: str = "") -> str:
     if seeds == 1:
         return "one seed"
-    return f"mean of {seeds} seeds" + f", 95 % interval{of_what}" * (seeds > 2)
+    return f"mean of {quantity(seeds, 'seeds')}" + f", 95 % interval{of_what}" * (seeds > 2)
 
 
 def _legend(figure: Figure, axes: Axes) -> None:

@@ -23,6 +23,7 @@ from PIL import Image
 from envs import gif
 from jaxrl.types import AgentState
 from train.host import compiled
+from train.host.numbers import quantity
 from train.host.pictures import VERMILLION
 from train.host.progress import Display
 from train.host.settings import Training
@@ -65,7 +66,7 @@ def film(
     with Display("film") as display:
         true, moments = repeated(config, make_training(config), updates, display)
         display.end()
-        display.say(f"film: drawing {len(moments)} frames")
+        display.say(f"film: drawing {quantity(len(moments), 'frames')}")
         title = f"{field.replace('_', ' ')}, {name}, seed {config.run.seed}"
         if config.env.dimension > 2:
             title += f"; the plane of coordinates {config.plane[0] + 1} and {config.plane[1] + 1}"
@@ -193,7 +194,7 @@ def image(true: np.ndarray, moment: Moment, box: float, longest: float, title: s
         axes.set_title(name, size=11, loc="left")
         draw_streamlines(axes, lines, longest)
         draw_trail(axes, moment.trail, box)
-    caption = f"{moment.samples:,} samples, error {moment.error:.2f}"
+    caption = f"{quantity(moment.samples, 'samples')}, error {moment.error:.2f}"
     right.set_title(caption, size=11, loc="right")
     canvas = FigureCanvasAgg(figure)
     canvas.draw()

@@ -8,6 +8,7 @@ import jax
 
 from train.host import metrics_file
 from train.host.errors import UsageError
+from train.host.numbers import quantity
 from train.host.program import Program, Run
 from train.host.run import Result, train_program
 from train.host.settings import Evaluation
@@ -77,7 +78,14 @@ def tables(run: Run) -> Iterator[Any]:
     if run.config.stop_gain:
         yield scores.stops_table(rows, run.config)
     for name, count in scores.invalid_plans(rows, run.config).items():
-        yield f"{name}: {count:,} plans had a cost that is not finite and were passed over"
+        yield f"{name}: passed over {quantity(count, 'plans')}, of a cost that is not finite"
+
+
+def environment(config: Config) -> str:
+    """What a configuration learns in, for titles."""
+    if config.data:
+        return ", ".join(Path(x).name for x in config.data)
+    return ", ".join(config.env.fields).replace("_", " ")
 
 
 PROGRAM = Program(
@@ -87,6 +95,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=environment,
     static={"stop_gain": "whether experiments may stop decides what is compiled"},
     pictures=draw,
     tables=tables,

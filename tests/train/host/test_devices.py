@@ -66,7 +66,7 @@ def test_the_devices_are_used(finished):
 
 def test_what_cannot_be_shared_is_refused_in_one_line(finished):
     said = (finished / "said").read_text()
-    assert "--devices 3 cannot share 1 seeds of 4 blocks equally: give 2 devices" in said
+    assert "--devices 3 cannot share 1 seed of 4 blocks equally: give 2 devices" in said
     assert "--devices 16: there are 8" in said
     assert said.count("expected auto, all or a number from 1") == 2
     assert "Traceback" not in said

@@ -141,7 +141,7 @@ def test_programs_of_ones_own_are_told_of_a_missing_device(error, monkeypatch, c
     monkeypatch.setattr(devices.jax, "devices", fail)
     monkeypatch.setenv("JAX_PLATFORMS", "rocm")
     monkeypatch.delenv("XLA_FLAGS", raising=False)
-    assert command(lambda: pytest.fail("it was called")) == REFUSED
+    assert command(lambda _: pytest.fail("it was called")) == REFUSED
     message = capsys.readouterr().err
     reason = str(error).replace("\n", " ") or "there is none, or no plugin for it is installed"
     assert f"JAX has no device with JAX_PLATFORMS=rocm ({reason}): change or unset" in message
@@ -150,3 +150,37 @@ def test_programs_of_ones_own_are_told_of_a_missing_device(error, monkeypatch, c
     with pytest.raises(SystemExit) as stop:
         start.begin(())
     assert stop.value.code == REFUSED
+
+
+def test_a_command_hears_no_library(tmp_path: Path):
+    """Alarms of XLA, which come after seconds of compiling, warnings and loggers."""
+    code = """
+import logging, os, sys, warnings
+sys.orig_argv, sys.argv = ["python", "-m", "train.snake"], ["-m"]
+import train
+for name in ("jax._src.compiler", "matplotlib.font_manager", "mine"):
+    warnings.warn_explicit(f"warning of {name}", UserWarning, "file", 1, module=name)
+    logging.getLogger(name).warning(f"line of {name}")
+print(os.environ["TF_CPP_MIN_LOG_LEVEL"])
+"""
+    ended = run_python(tmp_path, "-c", code)
+    assert ended.stdout == "3\n"
+    lines = [x for x in ended.stderr.splitlines() if " of " in x]
+    assert lines == [
+        "line of jax._src.compiler",  # such as the device that is used instead of another
+        "file:1: UserWarning: warning of mine",
+        "line of mine",
+    ]
+    loud = run_python(tmp_path, "-c", code, TF_CPP_MIN_LOG_LEVEL="0", PYTHONWARNINGS="default")
+    assert loud.stdout == "0\n"
+    assert "warning of matplotlib.font_manager" in loud.stderr
+
+
+def test_a_library_hears_all(tmp_path: Path):
+    code = """
+import os, warnings
+before = list(warnings.filters)
+import train
+print(os.environ["TF_CPP_MIN_LOG_LEVEL"], warnings.filters == before)
+"""
+    assert run_python(tmp_path, "-c", code, TF_CPP_MIN_LOG_LEVEL="1").stdout == "1 True\n"

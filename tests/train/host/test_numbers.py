@@ -10,10 +10,11 @@ from jaxrl.checks import Range
 from tests.train import tiny
 from train.gymnax import environments
 from train.host import records
-from train.host.command import parse, parse_flags
+from train.host.command import parse
 from train.host.config import numbers, plain, rebuild
 from train.host.errors import UsageError
-from train.host.numbers import as_declared, whole
+from train.host.flags import parse_flags
+from train.host.numbers import as_declared, quantity, whole
 from train.sweep import plan
 
 
@@ -152,3 +153,23 @@ def test_options_of_an_environment():
         "many": float("inf"),
     }
     assert (type(result["rows"]), type(result["size"])) == (int, float)
+
+
+@pytest.mark.parametrize(
+    ("count", "things", "text"),
+    [
+        (1, "seeds", "1 seed"),
+        (0, "seeds", "0 seeds"),
+        (2_000, "batches", "2,000 batches"),
+        (1, "batches", "1 batch"),
+        (1, "policies", "1 policy"),
+        (1, "environment steps", "1 environment step"),
+        (1, "others", "1 other"),
+        (1, "boxes", "1 box"),
+        (1, "states", "1 state"),
+        (1, "mazes", "1 maze"),
+        (1, "losses", "1 loss"),
+    ],
+)
+def test_one_thing_is_no_plural(count, things, text):
+    assert quantity(count, things) == text

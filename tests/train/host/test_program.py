@@ -147,6 +147,6 @@ def test_pictures_of_its_own_are_no_duty(there: Path):
     with saved() as figures:
         (path,) = program.learning_curve(runs.load("run"))
     assert path == Path("run/learning_curve.png")
-    assert figures[0].get_suptitle() == "mine"
+    assert figures[0].get_suptitle() == "mine, plain"
     assert figures[0].axes[0].get_ylabel() == "right"
     assert figures[0].axes[0].get_xlabel() == "environment steps"

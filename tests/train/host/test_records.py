@@ -221,7 +221,7 @@ def test_an_evaluation_is_summarised(tmp_path: Path):
     assert first["terminated"]["high"] == pytest.approx(0.879, abs=1e-3)
     text = io.StringIO()
     Console(file=text, width=100).print(table)
-    assert "score of complete games" in text.getvalue()
+    assert "score at the end of complete games" in text.getvalue()
     assert text.getvalue().count(" to ") == 2
 
 

@@ -57,7 +57,7 @@ def test_games_that_were_not_finished_are_reported(limit: int | None, told: str 
         console.print(evaluation.table)
     assert ("not finished" in printed.get()) == bool(missing)
     if told:
-        assert f"{told} 1 steps" in " ".join(printed.get().split())
+        assert f"{told} 1 step" in " ".join(printed.get().split())
 
 
 def test_games_whose_return_is_not_finite_have_no_score():

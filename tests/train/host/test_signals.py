@@ -16,13 +16,13 @@ import jax
 from train.host.command import command
 from train.host.signals import interruption
 
-def calls():
+def calls(arguments):
     with interruption("kept in DIR"):
         print("begun", flush=True)
         while True:
             time.sleep(0.01)
 
-def computes():
+def computes(arguments):
     endless = jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0, lambda x: x * 0.5, x))
     with interruption("kept in DIR"):
         print("begun", flush=True)

@@ -157,7 +157,7 @@ def test_it_listens_on_this_machine_alone(live):
     [
         (["nowhere"], "nowhere is not a run directory"),
         (["--policy", "nobody"], "nobody"),
-        (["--policy", "snake-10x10", "--member", "3"], "the run has 1 seeds"),
+        (["--policy", "snake-10x10", "--member", "3"], "the run has 1 seed,"),
         (["--port", "70000"], "port is 70000"),
         (["--policy", "snake-10x10", "x"], "not both"),
     ],

@@ -53,7 +53,7 @@ def test_a_job_for_every_batch(tmp_path, capsys, jobs):
     shape = ["--cluster.members", "3"]
     assert sweep(tmp_path / "jobs", "--cluster", "local", *shape) == 0
     told = capsys.readouterr().out
-    assert f"2 of 2 batches are jobs now: {', '.join(job.job_id for job in jobs)}" in told
+    assert f"jobs for 2 of 2 batches: {', '.join(job.job_id for job in jobs)}" in told
     assert f"python -m train.sweep --resume {tmp_path / 'jobs'} summarises" in told
     assert not (tmp_path / "jobs" / files.SUMMARY).exists()
     assert sweep(tmp_path / "here") == 0

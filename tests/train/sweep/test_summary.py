@@ -102,7 +102,7 @@ def test_members_whose_games_did_not_end_are_told_apart_from_failed_ones():
         0,
         2,
     )  # behind, whatever its rest
-    assert "2 members have no score, as no game came to its end" in " ".join(
+    assert "Without a score, as no game came to its end: 2 members" in " ".join(
         shown([first, second]).split()
     )
 
@@ -184,7 +184,7 @@ def test_nothing_is_cut_at_80_columns(count, failed):
 def test_a_long_table_ends_but_has_the_default():
     members, _ = sweep([{"a": i} for i in range(40)], seeds=2)
     text = shown(summarise(members, default=3))
-    assert "19 more are not shown" in text
+    assert "Not shown: 19 more" in text
     assert sum(line.strip()[:1].isdigit() for line in text.splitlines()) >= 21
     with pytest.raises(ValueError, match="no configuration to show"):
         table([])

@@ -122,7 +122,7 @@ function stack(title, x, parts, options = {}) {
 /** Bars of a histogram, the mean marked. */
 function histogram(title, { edges, counts, mean, games }) {
   const { svg, place } = axes([edges[0], edges.at(-1)], [0, ...counts]);
-  svg.setAttribute("aria-label", `${title}, a histogram of ${games} games`);
+  svg.setAttribute("aria-label", `${title}, a histogram of ${quantity(games, "games")}`);
   counts.forEach((count, i) => {
     const [x0, y0] = place(edges[i], 0), [x1, y1] = place(edges[i + 1], count);
     const bar = { class: "bar", x: x0 + 0.5, y: y1, width: Math.max(1, x1 - x0 - 1), height: y0 - y1 };

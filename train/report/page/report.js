@@ -90,8 +90,9 @@ function evaluation() {
       .map(([name, x]) => [words(name), String(of.seed), x.mean ?? x, x.low, x.high]));
     const shares = found.filter((x) => "share" in x && x.share !== null).map((x) => [words(x.name), `${(100 * x.share).toFixed(1)} %`]);
     return element("div", {}, REPORT.runs.length > 1 ? element("h3", {}, runName(i)) : "",
-      shares.length ? table([`of ${found[0].games} games`, "share"], shares) : "",
+      shares.length ? table([`of ${quantity(found[0].games, "games")}`, "share"], shares) : "",
       element("div", { class: "charts" }, ...found.filter((x) => x.counts && x.games).map((x) => histogram(words(x.name), x))),
+      found.length ? element("p", { class: "note" }, "Of each game: names that end in sum or mean are over all of its steps; others, but return and length, are as its last step left them.") : "",
       rows.length ? element("details", {}, element("summary", {}, "Scores after training (eval.json)"), table(["measure", "seed", "mean", "low", "high"], rows)) : "");
   });
   return parts.some((x) => x) ? section("Evaluation", ...parts) : "";
@@ -102,7 +103,7 @@ function settings() {
     const rows = run.settings.map(({ name, value, changed }) =>
       element("tr", { class: changed ? "changed" : "" }, element("td", {}, name), element("td", {}, JSON.stringify(value))));
     return element("div", {}, element("h3", {}, runName(i)), element("pre", {}, run.command),
-      element("details", {}, element("summary", {}, `${run.settings.length} settings; those that differ from the preset in bold`),
+      element("details", {}, element("summary", {}, `${quantity(run.settings.length, "settings")}; those that differ from the preset in bold`),
         element("div", { class: "wide" }, element("table", {}, ...rows))));
   }), element("p", { class: "note" }, REPORT.made));
 }
@@ -114,7 +115,7 @@ function results() {
 
 function subtitle() {
   const parts = REPORT.runs.map((run) => {
-    const seeds = `${run.seeds.length} ${run.seeds.length === 1 ? "seed" : "seeds"}`;
+    const seeds = quantity(run.seeds.length, "seeds");
     const steps = REPORT.live ? `${REPORT.steps.toLocaleString("en")} of ${REPORT.budget.toLocaleString("en")}` : run.steps.toLocaleString("en");
     return `${run.program} ${run.preset}, ${steps} ${run.unit}, ${seeds}`;
   });
