@@ -17,6 +17,7 @@ import pytest
 
 import envs
 import jaxrl.agents
+import train
 from envs.checker import env_checker
 from jaxrl.agent_checker import agent_checker
 from jaxrl.evaluate import evaluate
@@ -138,6 +139,11 @@ def test_the_example_program_has_all_that_ours_have(examples: Path, tmp_path: Pa
     policy = tmp_path / "corridor.safetensors"
     assert export.main(["export", str(run), str(policy)]) == 0
     assert evaluate_command.main(["--policy", str(policy), "--games=20"]) == 0
+    assert export.main(["compile", "--policy", str(policy)]) == 0
+    loaded = train.load(run)
+    np.testing.assert_array_equal(loaded.act(np.eye(8, dtype=np.float32))[0][:7], 1)  # the right
+    assert loaded.env == importlib.import_module("envs.corridor").Corridor(8)
+    assert train.load(policy).act(np.eye(8)[0])[0] == 1
     begun = [*budget, f"--run.policy={policy}", f"--run.directory={tmp_path / 'second'}"]
     assert command.main(program, begun) == 0
     capsys.readouterr()

@@ -34,12 +34,12 @@ class Policy:
     Normalisation, and all else between an observation and a decision, is inside.
     """
 
-    def __init__(self, name: str, run: Run, member: int, metadata: dict[str, Any]):
+    def __init__(self, name: str, run: Run, player: Player, member: int, metadata: dict[str, Any]):
         self.name, self.metadata = name, metadata
         """What is known of its training, as its file has it: "entry_point", the program, "preset",
         "updates" and "scores", None where there are none."""
         self._run, self._agent_state = run, run.agents[member]
-        self._player = abilities.player_of(run)
+        self._player = player
         like = jax.eval_shape(self._player.agent.memory)
         self._observation = Expected("observation", self._player.observation())
         self._memory = Expected("memory", like, is_finite=False)
@@ -109,7 +109,7 @@ class Policy:
         return first
 
     def _next_words(self) -> np.ndarray:
-        """Those of one key always, but for agents that draw their actions even in an evaluation."""
+        """The words of a key: always the same, unless the agent draws even in an evaluation."""
         if not self._draws:
             return self._words
         self._calls += 1
@@ -140,12 +140,14 @@ class Policy:
 def load(source: str | Path, best: bool = False, seed: int | None = None) -> Policy:
     """What `train.load` returns."""
     run = store.of_source(source, best)
+    player = abilities.player_of(run)
     seed = export.one_seed(run, seed, "seed")
     if run.state is None and not best:
-        metadata = policy_files.read_metadata(policy_files.file_of(source))
+        content = policy_files.read_metadata(policy_files.file_of(source))
+        metadata = {name: content[name] for name in export.FACTS}
     else:
         metadata = export.facts(run, Path(source), seed, best)
-    return Policy(str(source), run, run.seeds.index(seed), metadata)
+    return Policy(str(source), run, player, run.seeds.index(seed), metadata)
 
 
 def deciders(player: Player) -> Callable[[bool], Callable]:
@@ -176,7 +178,7 @@ def draws(player: Player, agent_state: Any) -> bool:
     """Whether the actions of a player depend on its key: whether it explores, or is sampled."""
     state = jax.eval_shape(player.acting_state, agent_state)
     known = state, jax.eval_shape(player.agent.memory), player.observation()
-    act = lambda key, *rest: player.agent.act(*rest, key)[:2]
+    act = lambda key, state, memory, obs: player.agent.act(state, memory, obs, key)[:2]
     return used_inputs(jax.make_jaxpr(act)(jax.random.key(0), *known).jaxpr)[0]
 
 
@@ -190,6 +192,6 @@ def words_of(key: Any) -> np.ndarray:
     if isinstance(key, jax.Array) and key.dtype == jnp.uint32 and key.ndim == 1:
         return np.asarray(key)
     is_key = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
-    if not is_key or key.shape:
+    if not is_key or np.shape(key):
         raise ValueError(f"key is {in_one_line(Exception(key))[:80]}; expected an integer or a key")
     return np.asarray(jax.random.key_data(key))

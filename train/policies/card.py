@@ -49,7 +49,7 @@ such as optimizer or replay.
 ACTING = """```python
 import train
 
-policy = train.load({policy!r})
+policy = train.load({policy})
 action, memory = policy.act(obs, memory)  # memory None begins an episode; policy.env is its world
 ```"""
 OF_OURS = "Apache-2.0, as the code that trained it."
@@ -124,7 +124,7 @@ def looks(policy: str, run: Run) -> str:
     commands = "\n".join(["```", *lines, f"{score:<{width}}{comment}", "```"])
     blocks = [commands]
     if run.program.training(run.config).player is not None:
-        blocks.append(ACTING.format(policy=policy))
+        blocks.append(ACTING.format(policy=json.dumps(policy, ensure_ascii=False)))
     if not run.program.is_ours:
         blocks.append(f"All this needs jaxrl, and the module `{run.program.address}`.")
     return "\n\n".join(blocks)
@@ -189,7 +189,7 @@ def score(run: Run, found: dict[str, Any] | None) -> list[str]:
     """The scores in `eval.json`, as Markdown."""
     if found is None:
         how = " greedily" if run.plays_games else ""
-        return [f"Its newest evaluation, if any, was not of these parameters acting{how}."]
+        return [f"No evaluation of these parameters acting{how} is known."]
     games = [f"{quantity(found['games'], 'complete games')}."] if "games" in found else []
     return [*games, score_table(run, {"": found}, "")]
 

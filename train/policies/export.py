@@ -33,6 +33,9 @@ from train.policies import card, compiled, dependence
 LARGEST = 5_000_000
 """Largest size of the parameters of a policy in the package, in bytes."""
 
+FACTS = ("entry_point", "preset", "updates", "scores")
+"""What `facts` knows of a policy."""
+
 
 @dataclass(frozen=True)
 class Export:

@@ -110,7 +110,7 @@ def key_of(step: Any) -> Any:
 def part_of(value: Any, key: Any) -> Any:
     """A part of a dict, of a tuple, or a field; a field is also looked up in a dict."""
     by_index = isinstance(value, Mapping) or isinstance(key, int)
-    return value[key] if by_index else getattr(value, key)
+    return value[key] if by_index else getattr(value, str(key))
 
 
 def _text(like: Any) -> str:

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-import train
 from jaxrl.checks import Count, CountOrZero
 from train.host import records, start
 from train.host.command import command, parse
@@ -146,7 +145,7 @@ def read(
 
 def program_of(name: str) -> Program:
     """The program of a name, or of a module of one's own. Raises UsageError."""
-    folders = (path.parent.name for path in Path(train.__file__).parent.glob("*/program.py"))
+    folders = (path.parent.name for path in Path(__file__).parents[1].glob("*/program.py"))
     ours = sorted(x for x in folders if x != "host")
     try:
         return find(name, "the command line")

@@ -18,6 +18,7 @@ import train
 from jaxrl.types import Agent
 from tests.train import tiny
 from train.host import games, settings
+from train.host.abilities import player_of
 from train.host.errors import UsageError
 from train.host.player import Player
 from train.host.program import Program, Run
@@ -33,7 +34,8 @@ class Room:
     def reset(self, key, params):
         return {"at": jnp.zeros(2), "word": jnp.zeros((), jnp.int32)}, ()
 
-    step = None
+    def step(self, key, state, action, params):
+        raise NotImplementedError
 
 
 class Known(NamedTuple):
@@ -71,7 +73,8 @@ def make_training(config: Config) -> settings.Training:
     evaluate = games.of_player(tiny.Walk(), (), agent, 1, 5)
     player = None if config.kind == "still" else Player(Room(), (), agent)
     no_games = games.of_episodes(evaluate.match)
-    return settings.Training(lambda key: None, lambda state: state, no_games, 1, player=player)
+    nothing: Any = lambda *given: None
+    return settings.Training(nothing, nothing, no_games, 1, player=player)
 
 
 PROGRAM = Program("acting", {x: Config(x) for x in ("calm", "restless", "still")}, make_training)
@@ -81,7 +84,7 @@ WEIGHTS = np.array([2.0, -3.0], np.float32)
 def policy_of(kind: str = "calm", is_whole: bool = True) -> Policy:
     state = Known(jnp.asarray(WEIGHTS), jnp.int32(4))
     run = Run(Path("runs/acting"), PROGRAM, Config(kind), 4, [state], () if is_whole else None)
-    return Policy("runs/acting", run, 0, {})
+    return Policy("runs/acting", run, player_of(run), 0, {})
 
 
 @pytest.fixture(scope="module")
