@@ -27,11 +27,12 @@ from train.snake import evaluation as snake_evaluation
 from train.snake import rule_based
 from train.two_snake import program as two_snake_program
 
-NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a prior's
+NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a prior's, a share
     ("snake", "a2c", "env.grown_share"),
     ("two_snake", "curriculum", "curriculum.greedy.share"),
     ("allo", "allo", "agent.learning_rate"),
     ("durotaxis", "linear", "env.weights.distance"),
+    ("gymnax", "dqn", "explore_share"),
 ]
 
 

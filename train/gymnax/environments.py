@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import gymnax
+import jax
 from gymnax.environments import environment, spaces
 
 import envs
@@ -92,7 +93,8 @@ def make(game: Game) -> Made:
         env = wrappers.LastAction(env)
     if game.frame_stack > 1:
         env = wrappers.FrameStack(env, game.frame_stack)
-    observation, action = observation_space(env, params), env.action_space(params)
+    with jax.ensure_compile_time_eval():  # bounds are numbers where a sweep traces others, too
+        observation, action = observation_space(env, params), env.action_space(params)
     if not isinstance(observation, spaces.Box | spaces.Discrete):
         raise ValueError(
             f"env.id {game.id} observes a {type(observation).__name__}, expected Box, Discrete, or "

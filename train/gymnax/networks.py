@@ -97,7 +97,8 @@ def unit_scale(observation: spaces.Box) -> UnitScale | None:
     from 0 to 255 of any dtype. Other numbers stay as they are: whoever declares no bounds may mean
     anything, and `normalise.observations` learns their scale.
     """
-    low, high = float(np.min(observation.low)), float(np.max(observation.high))
+    low = float(np.asarray(observation.low).min())
+    high = float(np.asarray(observation.high).max())
     is_integer = np.issubdtype(np.dtype(observation.dtype), np.integer)
     is_image = len(observation.shape) == 3 and (low, high) == (0.0, 255.0)
     if is_image or (is_integer and 255 <= high - low <= 65_535):
