@@ -1,10 +1,11 @@
 """The base class: gymnax's interface, with one transition and one feature computation a step."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -66,6 +67,9 @@ class Environment(environment.Environment):
 
     version: str = "0.1.0"
     """Changes only when behaviour does, and then voids published scores."""
+    outcome_kinds: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """What an episode reports of each entry of `info["outcome"]`: its "last" value, which it does
+    unless this says otherwise, or the "sum" or "mean" of all, called `food_sum` or `food_mean`."""
 
     def chances(self, key: jax.Array) -> tuple[Any, Any]:
         """The randomness of one step, for `transition` and for `start`.
@@ -201,7 +205,7 @@ class Environment(environment.Environment):
                 kind = type(value).__name__
                 raise TypeError(
                     f"{type(self).__name__}.{name} is a {kind}, which cannot be hashed: make it a "
-                    "tuple of numbers, or override identity"
+                    "tuple of numbers or an attribute of the class, or override identity"
                 ) from None
         return hash((type(self), *items))
 

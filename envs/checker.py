@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,12 +12,14 @@ import numpy as np
 from envs.contract import (
     ContractError,
     check_hash,
+    check_outcome,
     check_params,
     check_same_structure,
     description,
     require,
     with_fields,
 )
+from envs.gymnax_corrections import observation_space
 from envs.spaces import check_inside, check_space, contains
 
 NUM_ENVS, NUM_STEPS = 3, 64
@@ -87,11 +89,11 @@ def check_contract(env: Any, params: Any) -> None:
     except AttributeError as error:
         require(error.name not in NEEDED, NEEDED.get(str(error.name), ""))
         raise
-    check_step(result, *first)
+    check_step(result, *first, kinds=getattr(env, "outcome_kinds", {}))
 
 
-def check_step(result: Any, obs: Any, state: Any) -> None:
-    """What `step` returns, or its shapes, fits what `reset` returned."""
+def check_step(result: Any, obs: Any, state: Any, kinds: Any) -> None:
+    """What `step` returns, or its shapes, fits what `reset` returned, and `outcome_kinds`."""
     count = len(result) if isinstance(result, tuple) else 1
     require(count == 6, f"step returns {count} values; expected 6, as in gymnax 1.0")
     next_obs, next_state, reward, terminated, truncated, info = result
@@ -105,11 +107,7 @@ def check_step(result: Any, obs: Any, state: Any) -> None:
         require(is_flag, f"{name} is {description(flag)}; expected a bool scalar")
     require("final_observation" in info, "info has no final_observation")
     check_same_structure("info['final_observation']", info["final_observation"], obs)
-    outcome = info.get("outcome", {})
-    is_dict = isinstance(outcome, Mapping)
-    require(is_dict, f"info['outcome'] is {description(outcome)}; expected a dict of scalars")
-    for measure, value in outcome.items():
-        require(jnp.shape(value) == (), f"info['outcome'][{measure!r}] is not a scalar")
+    check_outcome(info.get("outcome", {}), kinds)
     scalars = [name for name, x in info.items() if name not in KNOWN and jnp.shape(x) == ()]
     if scalars and "outcome" not in info:
         names = ", ".join(scalars)
@@ -183,7 +181,7 @@ def check_observations(env: Any, params: Any, rollout: Any) -> None:
             bool(np.allclose(shown[~done], ended[~done], rtol=ROUNDING, atol=ROUNDING)),
             "final_observation differs from the observation although the episode continues",
         )
-    space = env.observation_space(params)
+    space = observation_space(env, params)
     in_space = jax.vmap(jax.vmap(lambda obs: contains(space, obs)))
     inside = np.asarray(in_space(jax.tree.map(jnp.asarray, seen)))
     require(bool(inside.all()), "an observation is outside observation_space")

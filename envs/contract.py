@@ -10,6 +10,8 @@ import numpy as np
 
 MOST_STEPS = 2**31 - 1
 """Of an episode: they are counted in int32."""
+OUTCOME_KINDS = ("last", "sum", "mean")
+"""What an episode reports of an entry of `info["outcome"]`."""
 
 
 class ContractError(AssertionError):
@@ -91,3 +93,23 @@ def check_same_structure(what: str, after: Any, before: Any) -> None:
     ):
         name, new, old = f"{what}{jax.tree_util.keystr(path)}", description(a), description(b)
         require(new == old, f"{name} is {new} after step, but {old} after reset")
+
+
+def check_outcome(outcome: Any, kinds: Any) -> None:
+    """`info["outcome"]` is a dict of scalars, and `outcome_kinds` names some of them."""
+    is_dict = isinstance(outcome, Mapping)
+    require(is_dict, f"info['outcome'] is {description(outcome)}; expected a dict of scalars")
+    for name, value in outcome.items():
+        require(jnp.shape(value) == (), f"info['outcome'][{name!r}] is not a scalar")
+    is_dict = isinstance(kinds, Mapping)
+    require(is_dict, f"outcome_kinds is {description(kinds)}; expected a dict of names")
+    for name, kind in kinds.items():
+        require(
+            kind in OUTCOME_KINDS,
+            f"outcome_kinds[{name!r}] is {kind!r}; expected one of {', '.join(OUTCOME_KINDS)}",
+        )
+        require(
+            name in outcome,
+            f"outcome_kinds has {name!r}, which info['outcome'] has not; it has "
+            f"{', '.join(outcome) or 'nothing'}",
+        )

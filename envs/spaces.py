@@ -10,6 +10,7 @@ import numpy as np
 from gymnax.environments import spaces
 
 from envs.contract import ContractError, description, require
+from envs.gymnax_corrections import space_of
 
 Composite = spaces.Dict | spaces.Tuple
 """Spaces with parts."""
@@ -69,7 +70,7 @@ def check_space(env: Any, name: str, params: Any) -> Any:
     Raises ContractError unless it is a space of gymnax that is not empty.
     """
     try:
-        space = getattr(env, name)(params)
+        space = space_of(env, name, params)
     except NotImplementedError as error:
         raise ContractError(f"the environment has no {name}") from error
     for part in parts(space):

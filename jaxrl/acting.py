@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxrl import outcomes
 from jaxrl.types import Agent, Environment, PyTree, Transition, fresh_memory, where_tree
 
 RESTART = 2**31 - 1  # folded into a key for resets, so that other draws from it stay independent
@@ -15,6 +16,7 @@ class EpisodeTotals(NamedTuple):
 
     reward: jax.Array  # [N] float32
     length: jax.Array  # [N] int32
+    outcome: dict[str, jax.Array]  # [N] float32 each, of the entries that add up
 
 
 class World(NamedTuple):
@@ -34,7 +36,8 @@ def reset(
     obs, env_state = jax.vmap(env.reset, in_axes=(0, None))(
         jax.random.split(key, num_envs), env_params
     )
-    episode = EpisodeTotals(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32))
+    sums = outcomes.begin(env, num_envs)
+    episode = EpisodeTotals(jnp.zeros(num_envs), jnp.zeros(num_envs, jnp.int32), sums)
     return obs, env_state, fresh_memory(agent, num_envs), episode
 
 
@@ -78,11 +81,17 @@ def step(
         world.obs, action, earned, info["final_observation"], terminated, truncated, extras
     )
     done = terminated | truncated
-    episode = EpisodeTotals(world.episode.reward + reward, world.episode.length + 1)
+    outcome = info.get("outcome", {})
+    outcomes.check(env, outcome)
+    episode = EpisodeTotals(
+        reward=world.episode.reward + reward,
+        length=world.episode.length + 1,
+        outcome=outcomes.add(world.episode.outcome, outcome),
+    )
     ended: dict[str, Any] = {
         "return": episode.reward,
         "length": episode.length,
-        **info.get("outcome", {}),
+        **outcomes.totals(env, episode.outcome, episode.length, outcome),
     }
     after = World(
         obs=obs,

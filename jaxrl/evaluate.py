@@ -26,7 +26,7 @@ class Episodes(NamedTuple):
     length: jax.Array  # [N, G] int32, steps
     terminated: jax.Array  # [N, G] bool
     truncated: jax.Array  # [N, G] bool
-    outcome: dict[str, jax.Array]  # each [N, G]; `info["outcome"]` at the end
+    outcome: dict[str, jax.Array]  # each [N, G]; `info["outcome"]` as `jaxrl.outcomes` reports it
     complete: jax.Array  # [N, G] bool; False where `max_steps` came first, the rest then being 0
 
 

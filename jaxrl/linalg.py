@@ -103,8 +103,8 @@ def singular_values(matrix: jax.Array) -> jax.Array:
 
 @one_at_a_time
 def svd(matrix: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """`(U [d, d], s [d], Vᵀ [d, d])` of a square matrix, with s descending."""
-    u, s, v = jnp.linalg.svd(matrix)
+    """`(U [a, k], s [k], Vᵀ [k, b])` of a matrix `[a, b]`, k = min(a, b), with s descending."""
+    u, s, v = jnp.linalg.svd(matrix, full_matrices=False)
     return u, s, v
 
 

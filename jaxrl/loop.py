@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import acting, checks, nonfinite
+from jaxrl import acting, checks, nonfinite, outcomes
 from jaxrl import blocks as in_blocks
 from jaxrl.acting import EpisodeTotals, World
 from jaxrl.checks import Count
@@ -51,7 +51,7 @@ class Metrics(NamedTuple):
     """Metrics of one update; a chunk of updates stacks them along a first axis."""
 
     episodes: jax.Array  # episodes finished during the rollout
-    finished: dict[str, jax.Array]  # sums over them: "return", "length" and the env's outcome
+    finished: dict[str, jax.Array]  # sums over them: "return", "length", the env's outcome
     agent: dict[str, jax.Array]  # metrics of `Agent.update`
     origin: Any = ()  # nonfinite.Origin in the rollout; () without one
 
@@ -99,9 +99,11 @@ def make_loop(
     A `curriculum` chooses the parameters of the environment; `env_params` are then not used.
     An agent that draws is made for the same number of blocks. `update.mending` is the same for runs
     that go on after numbers that are not finite: environments that showed or paid such start anew.
-    Raises ValueError for a rollout without steps, and for blocks that are not equal.
+    Raises ValueError for a rollout without steps, for blocks that are not equal, and for kinds of
+    outcomes that are unknown.
     """
     check_config(config)
+    outcomes.kinds(env)
     course_of = curriculum or unchanging(narrow(env_params))
 
     def update_of(mends: bool) -> Callable[[TrainState], tuple[TrainState, Metrics]]:

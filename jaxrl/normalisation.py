@@ -55,17 +55,30 @@ class State(NamedTuple):
     return_: jax.Array  # [N] discounted rewards since each episode began
 
 
-def make(agent: Agent, config: Config, num_envs: int = 1, integers: bool = False) -> Agent:
+def make(
+    agent: Agent,
+    config: Config,
+    num_envs: int = 1,
+    integers: bool = False,
+    chosen: PyTree | None = None,
+) -> Agent:
     """`agent` with observations and rewards normalised.
 
     `num_envs` is the N of the rollouts to come. Integers are normalised only on request: they may
-    be counts or grey values, or categories, whose networks expect them as they are. Raises
+    be counts or grey values, or categories, whose networks expect them as they are. `chosen`, bool
+    in the shapes of one observation, says which numbers are normalised; None: all. Raises
     ValueError for out-of-range numbers.
     """
     checks.config(config)
 
     def seen(statistics: Statistics, obs: Observation) -> Observation:
-        return normalise(statistics, obs, config, integers) if config.observations else obs
+        if not config.observations:
+            return obs
+        scaled = normalise(statistics, obs, config, integers)
+        if chosen is None:
+            return scaled
+        choose = lambda is_chosen, x, y: jnp.where(jnp.broadcast_to(is_chosen, x.shape), x, y)
+        return jax.tree.map(choose, chosen, scaled, obs)
 
     def init(key: jax.Array, obs: Observation) -> State:
         # nothing known of any number: of mean 0 and variance 1

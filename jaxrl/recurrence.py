@@ -59,10 +59,8 @@ def leap(
     for x, y in zip(jax.tree.leaves(anchor.position), jax.tree.leaves(now.position), strict=True):
         same &= jnp.all((x == y).reshape(len(same), -1), axis=1)
     rounds = jnp.where(same, jnp.maximum(ahead - 1, 0) // jnp.maximum(period, 1), 0)
-    earned = now.episode.reward - anchor.episode.reward
-    episode = EpisodeTotals(
-        now.episode.reward + rounds * earned, now.episode.length + rounds * period
-    )
+    over_rounds = lambda total, before: total + rounds * (total - before)
+    episode = jax.tree.map(over_rounds, now.episode, anchor.episode)
     after = world._replace(env=jax.vmap(env.later)(world.env, rounds * period), episode=episode)
     length = jnp.where(same | ended, -1, anchor.episode.length)
     anchor = anchor._replace(episode=anchor.episode._replace(length=length))

@@ -23,7 +23,9 @@ class Environment(Protocol):
     are the first of the next episode, and `info["final_observation"]` is the true successor. It is
     there on every step, so that the structure of `info` never changes. `info["outcome"]` (optional)
     is a flat dict of scalars that describe the episode so far (a score, say); the loop averages
-    them over finished episodes. `info["components"]` (optional) is the reward in K parts, `[K]`,
+    them over finished episodes. Those that describe a step alone become sums or means over the
+    episode where `outcome_kinds` (optional) says so, `{"food": "sum"}`: see `jaxrl.outcomes`.
+    `info["components"]` (optional) is the reward in K parts, `[K]`,
     which add up to the reward.
     """
 

@@ -15,6 +15,7 @@ LAYERS = {
     "jaxrl.types": 0,
     "jaxrl.blocks": 0,
     "jaxrl.linalg": 0,
+    "jaxrl.outcomes": 0,
     "jaxrl.checks": 0,
     "jaxrl.due": 1,
     "jaxrl.returns": 1,
@@ -50,7 +51,7 @@ LAYERS = {
     "jaxrl.sharding": 5,
 }
 FLOORS = {  # of `train`: host knows no program, programs know the host, commands know all
-    "train": 2,
+    "train": 7,
     "train.host": 1,
     "train.snake": 2,
     "train.two_snake": 2,
@@ -199,13 +200,17 @@ def test_a_right_import_passes(module: str, source: str):
 
 
 def test_packages_of_the_library_export_nothing():
-    """Their `__init__` is a docstring: one name has one home. That of `train` is the entrance."""
+    """Their `__init__` is a docstring: one name has one home. That of `train` is the entrance.
+
+    It has `load`, which imports what it needs when it is called.
+    """
     for module, path in sources():
         if path.name == "__init__.py" and not module.startswith("envs"):
             docstring, *code = ast.parse(path.read_text()).body
             assert isinstance(docstring, ast.Expr), f"{module} has no docstring"
-            check = ["from train.host import entrance", "entrance.check()"]
-            assert [ast.unparse(x) for x in code] == (check if module == "train" else []), module
+            names = [getattr(x, "name", "") for x in code if isinstance(x, ast.FunctionDef)]
+            assert names == (["load"] if module == "train" else []), module
+            assert module == "train" or not code, module
 
 
 def test_no_room_for_leftovers():

@@ -55,7 +55,9 @@ def main(arguments: list[str]) -> int:
         run = store.opened(options.run, options.policy, options.best)
         config, extra = asked_for(run, options)
         if options.sampled and (options.policy is not None or options.best):
-            refuse_unkept(run, options.policy or str(run.directory))
+            source = options.policy or str(run.directory)
+            advice = "leave out --sampled, or evaluate its run"
+            dependence.refuse_sampling(run, run.agents[0], source, advice)
         training = run.program.training(config)
         keys = evaluation_keys(options.key, run.seeds)
         evaluation = training.evaluate(run.agents, run.seeds, keys)
@@ -85,16 +87,6 @@ def asked_for(run: Run, options: Options) -> tuple[Any, dict[str, Any]]:
     if options.games is not None or options.sampled:
         raise UsageError(f"{run.directory} plays no games: leave out --games and --sampled")
     return run.config, {}
-
-
-def refuse_unkept(run: Run, policy: str) -> None:
-    """Raises UsageError if a policy, drawing its actions, needs more than its parameters."""
-    agent = run.agents[0]
-    if names := dependence.read_outside_params(run.program, run.config, agent, greedy=False):
-        raise UsageError(
-            f"{policy} has no exploration, which needs {', '.join(names)} of the agent's state: "
-            "leave out --sampled, or evaluate its run"
-        )
 
 
 if __name__ == "__main__":

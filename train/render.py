@@ -13,7 +13,7 @@ import jax
 import tyro
 
 from jaxrl.checks import Seed
-from train.host import diagnostics, films, store
+from train.host import abilities, diagnostics, films, store
 from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
@@ -52,18 +52,15 @@ def main(arguments: list[str]) -> int:
         key = jax.random.key(options.key)
         if options.policy is not None or options.best:
             directory = options.out or run.directory
-            if run.program.film is None:
-                raise UsageError(
-                    f"policies of {run.program.address} cannot be filmed: use train.evaluate"
-                )
+            film = abilities.film_of(run.program)
             directory.mkdir(parents=True, exist_ok=True)
-            finish(run.program.film(run, options.games, key, directory), options.format)
+            finish(film(run, options.games, key, directory), options.format)
             return
         if options.out:
             raise UsageError("--out is for policies: a run has its own directory, so leave it out")
         finish(run.program.pictures(run, options.games, key, None), options.format)
         training = run.program.training(run.config)
-        about = run.program.address, training.unit, training.labels
+        about = run.title, training.unit, training.labels
         if path := diagnostics.draw(run.directory, run.seeds, *about):
             print(path)
 

@@ -7,6 +7,7 @@ import gymnax
 from gymnasium.vector import AutoresetMode
 
 import envs
+from envs import gymnax_corrections
 from envs.gymnasium_adapter import steps
 from envs.gymnasium_adapter.single import GymnasiumEnv
 from envs.gymnasium_adapter.vector import GymnasiumVectorEnv
@@ -41,7 +42,7 @@ def make(
     process that was forked.
     """
     steps.check_process()
-    env, _ = gymnax.make(env_id, **arguments)
+    env, _ = gymnax_corrections.make(env_id, **arguments)
     return GymnasiumEnv(env, params, render_mode)
 
 
@@ -55,5 +56,5 @@ def make_vec(
 ) -> GymnasiumVectorEnv:
     """`num_envs` of them. Raises what `make` raises."""
     steps.check_process()
-    env, _ = gymnax.make(env_id, **arguments)
+    env, _ = gymnax_corrections.make(env_id, **arguments)
     return GymnasiumVectorEnv(env, num_envs, params, autoreset_mode, render_mode)

@@ -8,6 +8,7 @@ import numpy as np
 
 from envs.gymnasium_adapter import pictures, steps
 from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, in_numpy
+from envs.gymnax_corrections import observation_space
 
 
 class GymnasiumEnv(gymnasium.Env):
@@ -31,7 +32,7 @@ class GymnasiumEnv(gymnasium.Env):
         self.params = env.default_params if params is None else params
         self.metadata = pictures.metadata(env)
         self.render_mode = render_mode
-        self.observation_space = gymnasium_space(env.observation_space(self.params))
+        self.observation_space = gymnasium_space(observation_space(env, self.params))
         self.action_space = gymnasium_space(env.action_space(self.params))
         self._world: steps.World | None = None
         self._is_running = False

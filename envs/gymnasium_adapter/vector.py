@@ -11,6 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from envs.gymnasium_adapter import pictures, steps
 from envs.gymnasium_adapter.spaces import checked_action, gymnasium_space, in_numpy
+from envs.gymnax_corrections import observation_space
 
 Seed = int | Sequence[int | None] | None
 
@@ -52,7 +53,7 @@ class GymnasiumVectorEnv(VectorEnv):
         self.autoreset_mode = _mode(autoreset_mode)
         self.metadata = pictures.metadata(env) | {"autoreset_mode": self.autoreset_mode}
         self.render_mode = render_mode
-        self.single_observation_space = gymnasium_space(env.observation_space(self.params))
+        self.single_observation_space = gymnasium_space(observation_space(env, self.params))
         self.single_action_space = gymnasium_space(env.action_space(self.params))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)

@@ -15,10 +15,10 @@ from envs.wrappers.wrapper import State, Wrapper, check_count
 class ActionRepeat(Wrapper):
     """Takes every action `num_repeats` times, and observes only what follows (frame skip).
 
-    The reward, and `info["components"]`, are sums over these steps; all else is that of the last
-    one. Where an episode ends within them, the rest is left out, and `info["final_observation"]` is
-    that of the step that ended it. `max_steps_in_episode` still counts the steps of the wrapped
-    environment.
+    The reward, and `info["components"]`, are sums over these steps, and so are outcomes that are
+    sums; of outcomes that are means it is the mean; all else is that of the last one. Where an
+    episode ends within them, the rest is left out, and `info["final_observation"]` is that of the
+    step that ended it. `max_steps_in_episode` still counts the steps of the wrapped environment.
 
     For each of them `key, step_key = jax.random.split(key)`; a single one gets `key` itself.
 
@@ -36,10 +36,16 @@ class ActionRepeat(Wrapper):
     ) -> tuple[Any, State, jax.Array, jax.Array, jax.Array, dict[str, Any]]:
         def step(key: jax.Array, env_state: Any) -> tuple[Any, ...]:
             obs, env_state, reward, *done, info = self.env.step(key, env_state, action, params)
-            return done[0] | done[1], env_state, earned(reward, info), (obs, *done, info)
+            return (
+                done[0] | done[1],
+                env_state,
+                self._to_add(reward, info),
+                (obs, *done, info),
+            )
 
         env_state, sums, (obs, terminated, truncated, info) = self._repeat(step, key, state.env)
-        return obs, State(env_state, ()), sums.pop("reward"), terminated, truncated, info | sums
+        info = self._over_steps(info, sums)
+        return obs, State(env_state, ()), sums["reward"], terminated, truncated, info
 
     def step_env(
         self, key: jax.Array, state: State, action: Any, params: Any
@@ -49,10 +55,10 @@ class ActionRepeat(Wrapper):
                 key, env_state, action, params
             )
             is_over = terminated | self.env.is_truncated(env_state, params)
-            return is_over, env_state, earned(reward, info), (obs, terminated, info)
+            return is_over, env_state, self._to_add(reward, info), (obs, terminated, info)
 
         env_state, sums, (obs, terminated, info) = self._repeat(step, key, state.env)
-        return obs, State(env_state, ()), sums.pop("reward"), terminated, info | sums
+        return obs, State(env_state, ()), sums["reward"], terminated, self._over_steps(info, sums)
 
     def _repeat(self, step: Callable[..., Any], key: jax.Array, env_state: Any) -> tuple[Any, ...]:
         """Steps until one is the last of its episode: the state, the sums, what the last one gave.
@@ -76,7 +82,21 @@ class ActionRepeat(Wrapper):
         (_, (_, *after)), _ = jax.lax.scan(once, start, length=self.num_repeats)
         return tuple(after)
 
+    def _to_add(self, reward: jax.Array, info: dict[str, Any]) -> dict[str, Any]:
+        """What adds up over steps: reward and components, outcomes that say so, and the steps."""
+        adding = {
+            name: jnp.asarray(info["outcome"][name], jnp.float32)
+            for name, kind in self.outcome_kinds.items()
+            if kind != "last"
+        }
+        components = {name: x for name, x in info.items() if name == "components"}
+        return {"reward": reward, "outcome": adding, "steps": jnp.ones(()), **components}
 
-def earned(reward: jax.Array, info: dict[str, Any]) -> dict[str, jax.Array]:
-    """What adds up over steps: the reward, and its components if there are any."""
-    return {"reward": reward, **{k: v for k, v in info.items() if k == "components"}}
+    def _over_steps(self, info: dict[str, Any], sums: dict[str, Any]) -> dict[str, Any]:
+        """The `info` of the last step, with what added up."""
+        outcome = {
+            name: x / sums["steps"] if self.outcome_kinds[name] == "mean" else x
+            for name, x in sums["outcome"].items()
+        }
+        info = info | {name: x for name, x in sums.items() if name == "components"}
+        return info | {"outcome": info["outcome"] | outcome} if outcome else info

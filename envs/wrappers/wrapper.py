@@ -1,5 +1,6 @@
 """The base class of wrappers: an environment that decides, remembers and shows."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -8,6 +9,7 @@ from flax import struct
 from gymnax.environments import environment
 
 from envs.base import Environment, select
+from envs.gymnax_corrections import observation_space
 
 
 @struct.dataclass
@@ -108,6 +110,10 @@ class Wrapper(Environment):
         return self.env.transition_gradients_enabled
 
     @property
+    def outcome_kinds(self) -> Mapping[str, str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return getattr(self.env, "outcome_kinds", {})
+
+    @property
     def default_params(self) -> Any:
         return self.env.default_params
 
@@ -123,7 +129,7 @@ class Wrapper(Environment):
         return self.env.action_space(self._inner_or_default(params))
 
     def observation_space(self, params: Any = None) -> Any:
-        return self.env.observation_space(self._inner_or_default(params))
+        return observation_space(self.env, self._inner_or_default(params))
 
     def _inner_or_default(self, params: Any) -> Any:
         return self.inner(self.default_params if params is None else params)

@@ -90,24 +90,28 @@ def learn(network: Any, config: Config, state: State, key: jax.Array) -> tuple[S
         learner, metrics = gradient_step(network, optimizer, config, state, learner, step_key)
         return (learner, key), metrics
 
-    def stretch(carry: tuple[Learner, jax.Array], _):
-        (learner, key), metrics = jax.lax.scan(step, carry, length=between)
-        metrics = jax.tree.map(jnp.mean, metrics)
+    def stretch(carry: tuple[Learner, Any, jax.Array], _):
+        learner, readout, key = carry
+        (learner, key), metrics = jax.lax.scan(step, (learner, key), length=between)
+        metrics, is_found = jax.tree.map(jnp.mean, metrics), jnp.asarray(True)
         if config.turn_every:
             key, rotation_key = jax.random.split(key)
             learner, error = rotated(network, config, state, learner, rotation_key)
             metrics["angle"] = jnp.max(error[: config.num_features])
-            if config.schedule == "measured":
-                found = metrics["angle"] < config.found_within
-                at = jnp.where(found, learner.steps, allo_state.NEVER)
-                learner = learner._replace(found_at=jnp.minimum(learner.found_at, at))
-        return (learner, key), metrics
+            is_found = metrics["angle"] < config.found_within
+        if config.directed:
+            readout, error = allo_state.read_out(network, config, state, learner)
+            metrics["eigenpair_angle"] = jnp.max(error[: config.num_features])
+            is_found &= metrics["eigenpair_angle"] < directed.CONVERGED
+        if config.schedule == "measured":
+            at = jnp.where(is_found, learner.steps, allo_state.NEVER)
+            learner = learner._replace(found_at=jnp.minimum(learner.found_at, at))
+        return (learner, readout, key), metrics
 
     stretches = config.steps_per_update // between
-    (learner, _), metrics = jax.lax.scan(stretch, (state.learner, key), length=stretches)
-    state = state._replace(learner=learner)
-    if config.directed:
-        state = state._replace(readout=allo_state.Readout(allo_state.ritz(network, config, state)))
+    start = (state.learner, state.readout, key)
+    (learner, readout, _), metrics = jax.lax.scan(stretch, start, length=stretches)
+    state = state._replace(learner=learner, readout=readout)
     return state, jax.tree.map(jnp.mean, metrics)
 
 

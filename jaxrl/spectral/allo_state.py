@@ -64,8 +64,8 @@ def first_readout(config: Config, num_states: int) -> Readout | tuple:
     """Nothing has been found yet."""
     if not config.directed:
         return ()
-    d = outputs(config, num_states)
-    none = jnp.zeros((d, d), jnp.complex64)
+    both = 2 * outputs(config, num_states)
+    none = jnp.zeros((both, min(num_states, both)), jnp.complex64)
     return Readout(directed.Ritz(none[0], none, none))
 
 
@@ -88,21 +88,27 @@ def features(network: Any, config: Config, state: State, obs: PyTree | None = No
     return network.apply(state.learner.params, obs)[..., : config.num_features]
 
 
-def ritz(network: Any, config: Config, state: State) -> directed.Ritz:
-    """Left and right eigenvectors of the recorded walk, within the span of the features."""
-    num_states = len(state.inputs)
-    arrivals = 2 * state.law.weight[num_states:]
-    features = network.apply(state.learner.params, state.inputs)  # [S, 2, d]
-    return directed.ritz(features, pairs.chain_of(state.walk), arrivals, config.discount)
+def read_out(
+    network: Any, config: Config, state: State, learner: Learner
+) -> tuple[Readout, jax.Array]:
+    """Left and right eigenvectors of the recorded walk within the span of the features.
+
+    Also returns `directed.eigenpair_errors`, the angle by which each may still be wrong.
+    """
+    features = network.apply(learner.params, state.inputs)  # [S, 2, d]
+    walk = pairs.chain_of(state.walk), 2 * state.law.weight[len(state.inputs) :]
+    ritz = directed.ritz(features, *walk, config.discount)
+    solution = ritz.values, *directed.read(features, ritz)
+    return Readout(ritz), directed.eigenpair_errors(solution, *walk, outputs(config, len(features)))
 
 
 def eigenpairs(
     network: Any, state: State, obs: PyTree | None = None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """μ `[m]`, right and left eigenvectors `[..., m]` of a directed walk, all complex, at `obs`.
+    """μ `[E]`, right and left eigenvectors `[..., E]` of a directed walk, all complex, at `obs`.
 
-    m is the number of all features, the spare ones included. Left vectors are densities relative to
-    the law of states that end a pair.
+    E is the number of all features of both sides, the spare ones included, but at most that of
+    states. Left vectors are densities relative to the law of states that end a pair.
     """
     features = network.apply(state.learner.params, state.inputs if obs is None else obs)
     found = state.readout.params

@@ -9,9 +9,9 @@ No variational principle leads to the eigenvectors of such a P, but one leads to
 of all features of pairs (s, s') from P, or from a mean of its powers, those with E[u(s)²] =
 E[v(s')²] = 1 and the least E[(u(s) - v(s'))²] are the leading ones (Wu & Noé 2020). They are the
 eigenvectors of a Laplacian, that of the bipartite graph in which s and s' are different nodes, so
-that ALLO learns them as it stands (`bipartite`). The leading right eigenvectors nearly lie in the
-span of u, the left ones in that of v, the more nearly the more features there are; `ritz` finds
-them there.
+that ALLO learns them as it stands (`bipartite`). The leading eigenvectors of both sides nearly lie
+in the span of u and v together, the more nearly the more features there are; `ritz` finds them
+there, and `eigenpair_errors` says how far from it they may be.
 
 S states, m features, E eigenpairs.
 """
@@ -33,7 +33,8 @@ from jaxrl.spectral.laplacian import lambda_of_mu
 TIE = 1e-9  # largest distance of equal eigenvalues
 SMALL = 1e-30  # a norm that is not divided by
 DEFECTIVE = 1e7  # condition of eigenvectors that rounding has kept from being dependent
-FLOOR = 1e-4  # least cosine between the two spans, relative to the largest, that is divided by
+CONVERGED = 0.05  # rad; eigenvectors nearer than this to the exact ones cost a score 0.01 or so
+FLOOR = 1e-3  # least size of a direction of the features, relative to the largest, that counts
 
 
 class Eigenpairs(NamedTuple):
@@ -46,11 +47,11 @@ class Eigenpairs(NamedTuple):
 
 
 class Ritz(NamedTuple):
-    """Eigenvectors within the span of m features of either side."""
+    """Eigenvectors within the span of m features of both sides, E = min(S, 2 m)."""
 
-    values: jax.Array  # [m] complex64 μ
-    right: jax.Array  # [m, m] complex64, φ = u right
-    left: jax.Array  # [m, m] complex64, ψ = v left
+    values: jax.Array  # [E] complex64 μ
+    right: jax.Array  # [2 m, E] complex64, φ = (u, v) right
+    left: jax.Array  # [2 m, E] complex64, ψ = (u, v) left
 
 
 def order(values: ArrayLike, discount: float) -> np.ndarray:
@@ -133,45 +134,82 @@ def stacked(features: jax.Array) -> jax.Array:
 
 
 def ritz(features: jax.Array, chain: jax.Array, weight: jax.Array, discount) -> Ritz:
-    """The eigenpairs of P in the span of features `[S, 2, m]`: two-sided Rayleigh-Ritz.
+    """The eigenpairs of P in the span of features `[S, 2, m]`, of both sides together.
 
-    φ in the span of u = features[:, 0] and μ such that P φ - μ φ is orthogonal, under `weight`, to
-    all v = features[:, 1], and ψ in the span of v likewise for the adjoint of P (Petrov-Galerkin;
-    Saad 2011, chapter 4). Exact where the spans hold the eigenvectors; the error of μ is of the
-    order of the product of the errors of both spans.
+    Rayleigh-Ritz with an orthonormal basis b of that span (Saad 2011, chapter 4): φ and μ such that
+    P φ - μ φ is orthogonal, under `weight`, to all of the span, and ψ likewise for the adjoint of
+    P. Exact where the span holds the eigenvectors; the error of μ is of the order of the product of
+    the errors of both sides. Projecting along one side onto the other would need fewer numbers, but
+    has no bound: where some of u is nearly orthogonal to all of v, it finds eigenvalues that P does
+    not have, anywhere in the plane. Here every μ is a mean of P over a function of length 1.
 
     Args:
-      features: `[S, 2, m]`.
+      features: `[S, 2, m]`, u of states that begin a pair and v of states that end one.
       chain: P `[S, S]`.
       weight: `[S]` w, non-negative, the law of states that end a pair.
       discount: γ, for the order.
 
     Returns:
-      `Ritz`, in the order of `order`; biorthonormal, with E[|φ|²] = 1. All 0 where the features
-      are too few or too alike for a solution.
+      `Ritz`, in the order of `order`; biorthonormal, with E[|φ|²] = 1. Pairs that features which
+      are too alike leave over are 0, and so are all of them where there is no solution.
     """
-    u, v = features[:, 0], features[:, 1] * weight[:, None]
-    gram, moved = matmul(v.T, u), matmul(v.T, matmul(chain, u))  # [m, m]
-    x, size, y = linalg.svd(jnp.nan_to_num(gram))
-    scale = jax.lax.rsqrt(jnp.maximum(size, FLOOR * size[0] + SMALL))[None, :]
-    whiten, whiten_left = y.T * scale, x * scale  # in which the Gram matrix is the identity
-    within = matmul(whiten_left.T, matmul(moved, whiten))
+    both = jnp.nan_to_num(both_sides(features))
+    _, size, axes = linalg.svd(both * jnp.sqrt(weight)[:, None])
+    is_spanned = size > FLOOR * size[0]
+    whiten = axes.T * jnp.where(is_spanned, 1 / jnp.where(is_spanned, size, 1.0), 0.0)[None, :]
+    basis = matmul(both, whiten)  # [S, E]
+    within = matmul((basis * weight[:, None]).T, matmul(chain, basis))
     values, mixing = linalg.eig(jnp.nan_to_num(within))
     place = jnp.real((1 - values) / (1 - discount * values))
     first = jnp.lexsort((-jnp.imag(values), place))
     values, mixing = values[first], mixing[:, first]
-    length = jnp.sqrt(weight @ jnp.abs(matmul(u, matmul(whiten, mixing))) ** 2)
-    mixing = mixing / jnp.maximum(length, SMALL)[None, :]
-    found = Ritz(
-        values, matmul(whiten, mixing), matmul(whiten_left, linalg.inverse(mixing).conj().T)
-    )
+    length = jnp.sqrt(weight @ jnp.abs(matmul(basis, mixing)) ** 2)
+    mixing = mixing / jnp.where(length > FLOOR, length, 1.0)[None, :]
+    found = Ritz(values, matmul(whiten, mixing), matmul(whiten, linalg.inverse(mixing).conj().T))
     is_finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in found]))
     return jax.tree.map(lambda x: jnp.where(is_finite, x, 0), found)
 
 
+def both_sides(features: jax.Array) -> jax.Array:
+    """Features of both sides as one row, `[..., 2 m]` from `[..., 2, m]`."""
+    return features.reshape(*features.shape[:-2], -1)
+
+
 def read(features: jax.Array, found: Ritz) -> tuple[jax.Array, jax.Array]:
-    """Right eigenvectors and left densities, complex `[..., m]` each, at features `[..., 2, m]`."""
-    return matmul(features[..., 0, :], found.right), matmul(features[..., 1, :], found.left)
+    """Right eigenvectors and left densities, complex `[..., E]` each, at features `[..., 2, m]`."""
+    both = both_sides(features)
+    return matmul(both, found.right), matmul(both, found.left)
+
+
+def eigenpair_errors(
+    pairs: tuple[jax.Array, jax.Array, jax.Array],
+    chain: jax.Array,
+    weight: jax.Array,
+    num_features: int,
+) -> jax.Array:
+    """Angles between Ritz vectors and eigenvectors, `[E]`, to first order, in radians.
+
+    The larger one of both sides: the residual |P φ - μ φ| / |φ|, and for ψ the same of the adjoint
+    of P, over a gap. What a vector lacks lies outside the span of the features, where eigenvalues
+    are about the first for which those of one side have no room. Where the span is the whole space
+    the gap is taken as 1.
+
+    Args:
+      pairs: μ `[E]`, right vectors and left densities `[S, E]`.
+      chain: P `[S, S]`.
+      weight: `[S]` w.
+      num_features: m, features of one side.
+    """
+    values, right, left = pairs
+    length = lambda x: jnp.sqrt(weight @ jnp.abs(x) ** 2)
+    pull = matmul(chain.T, left * weight[:, None]) / jnp.where(weight > 0, weight, 1.0)[:, None]
+    share = lambda miss, vectors: length(miss) / jnp.maximum(length(vectors), SMALL)
+    residual = share(matmul(chain, right) - right * values[None, :], right)
+    residual_left = share(pull - left * values.conj()[None, :], left)
+    is_whole = len(values) == len(right)
+    gap = jnp.ones(()) if is_whole else jnp.abs(values - values[num_features])
+    angle = jnp.maximum(residual, residual_left) / jnp.maximum(gap, TIE)
+    return jnp.where(length(right) > FLOOR, angle, jnp.pi / 2)  # features left no room for it
 
 
 def _check_chain(P: np.ndarray) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tests.bench.snake_speed import append, machine
 from train.allo.config import PRESETS
+from train.allo.problem import Maze
 from train.allo.training import make_training
 from train.host.run import run
 
@@ -26,14 +27,18 @@ WALKS = ("OneWayRooms-4", "PortalRoom-1", "GridRoom-4:0.15", "GridRoom-4:0.3")
 """Mazes, and after a colon their wind."""
 
 
-def measured(walk: str, num_seeds: int) -> dict[str, Any]:
+def maze_of(walk: str) -> Maze:
+    name, _, wind = walk.partition(":")
+    return Maze(maze=name, wind=float(wind or 0))
+
+
+def measured(walk: str, maze: Maze, num_seeds: int) -> dict[str, Any]:
     """One record: a training of all seeds, and its evaluation."""
     config, started = PRESETS["directed"], time.perf_counter()
-    maze, _, wind = walk.partition(":")
     with tempfile.TemporaryDirectory() as directory:
         config = dataclasses.replace(
             config,
-            env=dataclasses.replace(config.env, maze=maze, wind=float(wind or 0)),
+            env=maze,
             run=dataclasses.replace(config.run, num_seeds=num_seeds, directory=f"{directory}/run"),
         )
         result = run(make_training(config), config, "allo", "directed")
@@ -68,7 +73,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
     options = parser.parse_args()
     for walk in options.walks:
-        row = measured(walk, options.seeds)
+        row = measured(walk, maze_of(walk), options.seeds)
         append(options.out, {**machine(), **row})  # at once: the next walk may take minutes
         print(line(row), flush=True)
 

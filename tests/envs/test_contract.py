@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnax
 import jax
@@ -187,6 +187,14 @@ class ShowsOneMore(Snake):
         return jnp.append(super().describe(state, features, params), 0.0)
 
 
+class AddsNothingUp(Snake):
+    outcome_kinds: ClassVar = {"score": "total"}
+
+
+class AddsWhatIsNotThere(Snake):
+    outcome_kinds: ClassVar = {"food": "sum"}
+
+
 class IsNeverEqual(Snake):
     __eq__ = object.__eq__  # pyright: ignore[reportAssignmentType]
     __hash__ = object.__hash__
@@ -231,6 +239,8 @@ class Place:
         (ForgetsDtype, "observation is float32.* after step, but int32.* after reset"),
         (LeavesItsSpace, "outside observation_space"),
         (ShowsOneMore, r"shape \(11,\), but observation_space says \(10,\)"),
+        (AddsNothingUp, r"outcome_kinds\['score'\] is 'total'; expected one of last, sum, mean"),
+        (AddsWhatIsNotThere, "outcome_kinds has 'food', which info.* has not; it has .*score"),
         (IsNeverEqual, "not equal, so each would compile again"),
     ],
 )

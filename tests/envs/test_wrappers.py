@@ -1,8 +1,9 @@
 """Wrappers against loops in plain Python over the bare environment, and how they nest."""
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import chex
 import gymnax
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ from envs.wrappers import (
     StickyActions,
     Wrapper,
 )
+from envs.wrappers.flatten_observation import size, vector
 from envs.wrappers.plain_actions import as_space_has_it, is_plain, plain_space
 
 T = 40
@@ -267,6 +269,32 @@ def test_components_add_up_and_outcomes_pass_through():
     assert int(state.time) == 3
 
 
+class Counts(Recorder):
+    """Says of its times that they add up, or are to be averaged, over the steps of an episode."""
+
+    outcome_kinds: ClassVar = {"total": "sum", "average": "mean"}
+
+    def transition(self, chance, state, action, params):
+        *before, info = super().transition(chance, state, action, params)
+        names = ("total", "average", "steps")
+        return *before, info | {"outcome": dict.fromkeys(names, info["outcome"]["steps"])}
+
+
+def test_repeated_actions_add_up_outcomes_that_do():
+    env = PlainActions(StickyActions(ActionRepeat(Counts(), 3), 0.0))
+    assert env.outcome_kinds == Counts.outcome_kinds
+    params = env.default_params.replace(lifetime=5)
+    _, state = env.reset(jax.random.key(0), params)
+    seen = []
+    for i in range(2):
+        *_, info = env.step(jax.random.key(i), state, 1, params)
+        *_, hook_info = env.step_env(jax.random.key(i), state, 1, params)
+        state = env.step(jax.random.key(i), state, 1, params)[1]
+        chex.assert_trees_all_equal(info["outcome"], hook_info["outcome"])
+        seen.append(tuple(float(info["outcome"][x]) for x in ("total", "average", "steps")))
+    assert seen == [(1 + 2 + 3, 2, 3), (4 + 5, 4.5, 5)]
+
+
 def test_the_hooks_of_gymnax_go_on_where_step_resets():
     """`step_env` and `is_truncated` are `step` without the reset."""
     env = LastAction(ActionRepeat(FrameStack(Recorder(), 2), 3))
@@ -362,6 +390,12 @@ def test_what_a_wrapper_says_of_its_environment():
     assert params.max_steps_in_episode == SNAKE.default_params.max_steps_in_episode
 
 
+class Choices(spaces.Space):
+    """Two integers, below 3 and below 2, as spaces of other libraries hold them."""
+
+    nvec, shape, dtype = (3, 2), (2,), jnp.int32
+
+
 class Parts(Recorder):
     """Shows a dict of an image, an integer and a tuple."""
 
@@ -374,6 +408,11 @@ class Parts(Recorder):
         pair = spaces.Tuple([spaces.Box(0.0, jnp.inf, ()), spaces.Box(0, 1, (1,), jnp.bool_)])
         image = spaces.Box(0, 255, (2, 3, 1), jnp.uint8)
         return spaces.Dict({"image": image, "a": spaces.Discrete(5), "pair": pair})
+
+
+def test_several_integers_become_one_hot_each():
+    np.testing.assert_array_equal(vector(Choices(), jnp.array([2, 0])), [0, 0, 1, 1, 0])
+    assert size(Choices()) == 5
 
 
 def test_parts_are_flattened_as_gymnasium_does():

@@ -101,6 +101,20 @@ def test_numbers_are_clipped():
     assert np.min(np.abs(shown.reward)) < 0.2
 
 
+def test_numbers_that_are_not_chosen_stay():
+    chosen = {"x": np.array([True, False]), "id": np.array(False)}
+    agent = normalisation.make(recorder(), Config(observations=True), N, chosen=chosen)
+    before, after = rollout(0), rollout(1)
+    first = jax.tree.map(lambda x: x[0, 0], before.obs)
+    state, _ = agent.update(agent.init(jax.random.key(0), first), before, jax.random.key(1))
+    seen: Any = agent.update(state, after, jax.random.key(2))[1]["seen"]
+    known, x = np.asarray(before.obs["x"])[..., 0], np.asarray(after.obs["x"])
+    expected = np.clip((x[..., 0] - known.mean()) / known.std(), -10, 10)
+    np.testing.assert_allclose(seen.obs["x"][..., 0], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(seen.obs["x"][..., 1], x[..., 1])
+    np.testing.assert_array_equal(seen.next_obs["x"][..., 1], after.next_obs["x"][..., 1])
+
+
 def test_constant_observations_and_rewards_stay_finite():
     agent = normalisation.make(recorder(), BOTH, N)
     batch = rollout(0)._replace(reward=jnp.zeros((T, N)))

@@ -22,7 +22,7 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--hide-scrollbars", "--no-proxy-server", "--disable-dev-shm-usage"),
 )
-DESKTOP, PHONE = (1280, 900), (390, 844)
+DESKTOP, PHONE = (1280, 800), (390, 844)
 PATIENCE = 30.0  # seconds
 
 

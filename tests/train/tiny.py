@@ -15,6 +15,7 @@ from jaxrl import checks, evaluate, loop
 from jaxrl.checks import Count, CountOrZero, NonNegative, Range
 from jaxrl.types import Agent, PyTree, where_tree
 from train.host import command, games, settings
+from train.host.player import Player
 from train.host.program import Program
 
 NUM_ENVS, NUM_STEPS = 3, 5
@@ -121,6 +122,7 @@ def make_training(config: Config) -> settings.Training:
         evaluate=games.of_episodes(episodes_of),
         steps_per_update=PER_UPDATE,
         games=games_of,
+        player=Player(Walk(), (), agent),
         score="right",
     )
 

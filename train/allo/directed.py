@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.spectral import allo_state, allo_walks, hitting_times, pairs
+from jaxrl.spectral import allo_state, allo_walks, directed, hitting_times, pairs
+from jaxrl.spectral.allo_config import outputs
 from jaxrl.types import AgentState
 from train.allo import directed_scores as scores
 from train.allo.config import Config, learning_config, make_network
@@ -47,7 +48,8 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
         found, chain = learned(config, problem, agent)
-        return scores.seed_scores(found, chain, truth, true_times, config.agent.discount)
+        row = scores.seed_scores(found, chain, truth, true_times, config.agent.discount)
+        return row if chain is None else row | convergence(config, found, chain)
 
     return host_scores.measured(
         *trained,
@@ -58,6 +60,16 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
         states=problem.layout.num_states,
         true_eigenvalues=[[float(x.real), float(x.imag)] for x in np.asarray(truth.values)],
     )
+
+
+def convergence(config: Config, found: Found, chain: np.ndarray) -> dict[str, Any]:
+    """The angle by which an eigenvector may still be wrong, and whether it is small."""
+    agent = config.agent
+    transitions, arrivals = (jnp.asarray(x, jnp.float32) for x in (chain, found.weight))
+    one_side = outputs(agent, len(chain))
+    errors = directed.eigenpair_errors(found[:3], transitions, arrivals, one_side)
+    angle = float(jnp.max(errors[: agent.num_features]))
+    return {"eigenpair_angle": angle, "is_converged": angle < directed.CONVERGED}
 
 
 def learned(config: Config, problem: Problem, agent: AgentState) -> tuple[Found, np.ndarray | None]:

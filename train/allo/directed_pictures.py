@@ -1,6 +1,7 @@
 """The pictures of a run that learns left and right eigenvectors, and what they show as arrays."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -23,8 +24,8 @@ def draw_all(
     true_times = hitting_times.exact(problem.chain.toarray())
     times = np.stack([directed_scores.times_of(found) for found in learned])
     arrays = {
-        "eigenvalues": np.stack([found.values for found in learned]),  # [seeds, m] complex
-        "right": np.stack([found.right for found in learned]),  # [seeds, S, m] complex
+        "eigenvalues": np.stack([found.values for found in learned]),  # [seeds, E] complex
+        "right": np.stack([found.right for found in learned]),  # [seeds, S, E] complex
         "left": np.stack([found.left for found in learned]),  # densities relative to `weight`
         "weight": np.stack([found.weight for found in learned]),  # [seeds, S]
         "hitting_times": times,  # [seeds, S, S] from row to column
@@ -36,7 +37,10 @@ def draw_all(
         "seeds": np.array(config.run.seeds),
     }
     records.write_arrays(directory / "eigenvectors.npz", arrays)
+    evaluation = scores.read_evaluation(directory)
+    unfinished = directed_scores.unfinished_seeds(evaluation["seeds"]) if evaluation else ""
     title = f"{problem.layout.name}, {quantity(problem.layout.num_states, 'states')}"
+    title += f"; {unfinished}" if unfinished else ""
     name = lambda stem: directory / f"{stem}.png"
     first = f"{title}, seed {config.run.seeds[0]}"
     found = jax.device_get(directed_scores.measured(learned[0], truth))
@@ -58,17 +62,16 @@ def draw_all(
     directed_maps.eigenvalue_plane(
         truth.values, arrays["eigenvalues"][:, :d], name("eigenvalues"), title
     )
-    rows, ceiling = metrics_file.read_metrics(directory), _ceiling(directory)
-    curves.similarity_curves(rows, name("similarity"), ceiling, title)
+    rows = metrics_file.read_metrics(directory)
+    curves.similarity_curves(rows, name("similarity"), _ceiling(evaluation), title)
     visits = np.sum([allo_walks.visits(learning_config(config), agent) for agent in agents], axis=0)
     maps.visitation(problem.layout, visits, name("visits"), title)
     stems = ("right", "left", "hitting_times", "eigenvalues", "similarity", "visits")
     return [directory / "eigenvectors.npz", *map(name, stems)]
 
 
-def _ceiling(directory: Path) -> float | None:
+def _ceiling(evaluation: dict[str, Any] | None) -> float | None:
     """The mean of the seeds, where it was computed."""
-    evaluation = scores.read_evaluation(directory)
     if not evaluation or "ceiling_similarity" not in evaluation["seeds"][0]:
         return None
     return float(np.mean([row["ceiling_similarity"] for row in evaluation["seeds"]]))

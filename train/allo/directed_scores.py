@@ -208,17 +208,30 @@ def commute_times(chain: np.ndarray, found: Found) -> np.ndarray:
     return np.asarray(jax.vmap(of_goal, out_axes=1)(jnp.arange(len(chain))))
 
 
+def unfinished_seeds(seeds: list[dict[str, Any]]) -> str:
+    """The seeds whose eigenvectors may be wrong, as a few words; empty if there are none."""
+    names = [str(row["seed"]) for row in seeds if not row.get("is_converged", True)]
+    return f"not converged: seed {', '.join(names)}" if names else ""
+
+
 def scores_table(seeds: list[dict[str, Any]], d: int) -> Table:
     """A row per seed, and one for their mean."""
     caption = (
         "score: similarity with the true eigenspaces, mean of right and left; ceiling: the best "
-        "the data allow; μ: how many are right; ranks: correlation of hitting times with the exact "
-        "ones, mean over goals and over sources; commute: the same of commute times"
+        "the data allow; angle: by which a vector may miss that of the data, in radians; μ: how "
+        "many are right; ranks: correlation of hitting times with the exact ones, mean over goals "
+        "and over sources; commute: the same of commute times"
     )
+    if unfinished := unfinished_seeds(seeds):
+        caption += (
+            f"\n{unfinished}; eigenvectors may be off by more than {directed.CONVERGED} rad: raise "
+            "--run.total-steps or --agent.spare-features"
+        )
     columns = {
         "similarity": "score",
         "ceiling_similarity": "ceiling",
         "near_similarity": "near ties",
+        "eigenpair_angle": "angle",
         "eigenvalues_within": f"μ of {d}",
         "rank_goals": "goals",
         "rank_sources": "sources",

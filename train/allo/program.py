@@ -23,6 +23,11 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     return draw_all(run.directory, run.config, run.agents)
 
 
+def environment(config: Config) -> str:
+    """What a configuration learns of, for titles."""
+    return Path(config.transitions or config.env.maze_file).name or config.env.maze
+
+
 PROGRAM = Program(
     name="allo",
     presets=PRESETS,
@@ -30,6 +35,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=environment,
     static=dict.fromkeys(
         ("agent.discount", *(f"env.{name}" for name in ("wind", "wind_spread", "step"))),
         "the true eigenvectors are computed on the host, in double precision",
@@ -37,6 +43,7 @@ PROGRAM = Program(
     | dict.fromkeys(("env.door_back", "env.epsilon"), "tables are made of it on the host"),
     pictures=draw,
     episodes=scene.show,
+    alternative="the features of each state are in eigenvectors.npz of a run; see docs/allo.md",
 )
 
 

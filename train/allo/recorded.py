@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class State(NamedTuple):
-    """Learning in progress; the data are in the program, not in the state."""
+    """Learning in progress; the data are arguments of the program, not in the state."""
 
     agent: AgentState
     key: jax.Array

@@ -1,5 +1,6 @@
 """What a run on recorded data leaves: eigenvectors as arrays and, where there is a place, maps."""
 
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -64,7 +65,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
 
 def learned(problem: Problem, agent: AgentState) -> np.ndarray:
     """Features of every recorded state in the file's order `[m, d]`, or of all ids `[S, d]`."""
-    apply = jax.jit(lambda x: allo_state.features(problem.network, problem.agent, agent, x))
+    apply = partial(jax.jit(partial(allo_state.features, problem.network, problem.agent)), agent)
     inputs = problem.points if problem.recording.num_ids else problem.recording.places
     parts = range(0, len(inputs), AT_ONCE)
     return np.concatenate([apply(jnp.asarray(inputs[i : i + AT_ONCE])) for i in parts])

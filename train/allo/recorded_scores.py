@@ -1,5 +1,6 @@
 """How good eigenvectors of recorded data are."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -52,7 +53,7 @@ def moments(
     The last are means of u(s) and u(s') by the place of s, `[P, d]`, and the weights of places.
     """
     data, pairs = problem.recording, problem.pairs
-    apply = jax.jit(lambda x: allo_state.features(problem.network, problem.agent, agent, x))
+    apply = partial(jax.jit(partial(allo_state.features, problem.network, problem.agent)), agent)
     if data.num_ids:
         u, weight = np.asarray(apply(jnp.asarray(problem.points)), float), pairs.sum(axis=1)
         graph = np.diag(weight + pairs.sum(axis=0)) - pairs - pairs.T

@@ -19,8 +19,8 @@ from train.allo import directed, policies, scores
 from train.allo import problem as problems
 from train.allo.config import Config, check, learning_config, make_network
 from train.allo.problem import Problem
+from train.host import constants, settings
 from train.host import scores as host_scores
-from train.host import settings
 
 SCORE = "similarity"
 
@@ -130,15 +130,16 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
     regions = layouts.regions(problem.layout)
     has_ceiling = problem.is_numbered and problem.layout.num_states <= scores.CEILING
 
-    @jax.jit
     def read(agent: AgentState) -> tuple[jax.Array, jax.Array, jax.Array | None]:
         features = allo_state.features(network, agent_config, agent, inputs)  # a policy holds none
         pairs = allo_walks.pair_law(agent_config, agent) if has_ceiling else None
         return features, allo_state.eigenvalues(agent_config, agent), pairs
 
+    read_of = constants.trace(read, trained[0][0]).compile()
+
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
-        features, found, pairs = read(agent)
+        features, found, pairs = read_of(agent)
         return scores.seed_scores(features, found, pairs, problem.truth)
 
     def table(content: dict[str, Any]) -> Table:

@@ -19,8 +19,7 @@ from train.host.settings import Evaluation
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
     """The curves of a run, and the climb of one of `games` colonies played with `key`."""
-    experiment = run.config.env
-    title = f"Durotaxis, {experiment.ground} ground, {experiment.spawning} spawning"
+    experiment, title = run.config.env, environment(run.config)
     curve = curves.draw_curve(run.directory, SCORE, title)
     learned = spawn_pictures.draw(run.directory, run.seeds, experiment, title)
     curve = [curve] if learned is None else [curve, learned]
@@ -58,6 +57,11 @@ def draw_climb(
     return pictures.climb(episode, params, directory, look), evaluation.content
 
 
+def environment(config: Config) -> str:
+    """What a configuration learns in, for titles."""
+    return f"Durotaxis, {config.env.ground} ground, {config.env.spawning} spawning"
+
+
 PROGRAM = Program(
     name="durotaxis",
     presets=PRESETS,
@@ -65,6 +69,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=environment,
     pictures=draw,
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
     film=film,

@@ -32,6 +32,7 @@ PROGRAM = Program(
     summaries=SUMMARIES,
     pictures=draw,
     episodes=scene.show,
+    alternative="train.report shows what the learners of a run do; see docs/allo.md",
 )
 
 

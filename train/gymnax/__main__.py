@@ -2,10 +2,10 @@
 
 import sys
 
-from train.host import start
+from train.host import command, start
 
 if __name__ == "__main__":
     start.begin()
-    from train.gymnax.program import main
+    from train.gymnax.program import PROGRAM
 
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command.main(PROGRAM))

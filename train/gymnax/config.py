@@ -13,9 +13,10 @@ from jaxrl.loop import Config as LoopConfig
 from jaxrl.types import Agent
 from train.gymnax import environments, networks
 from train.gymnax.actions import has_parts
-from train.gymnax.environments import FAMILIES, Game, Made
+from train.gymnax.environments import Game, Made
+from train.gymnax.joined import JoinedBox
 from train.gymnax.networks import Network
-from train.host import settings
+from train.host import schedules, settings
 
 
 def budget(steps: int) -> settings.PlayConfig:
@@ -70,7 +71,7 @@ class PQN(Config):
 
 
 @dataclass(frozen=True)
-class DQN(Config):
+class DQN(schedules.Shares, Config):
     """Learns by deep Q-learning from a replay."""
 
     agent: dqn.Config = dqn.Config()
@@ -109,12 +110,17 @@ def make_agent(config: AnyConfig, made: Made, greedy: bool = False) -> Agent:
         module, build = recurrent_ppo, networks.recurrent
     plain = module.make(build(network, *spaces), agent, greedy, blocks)
     scale = replace(config.normalise, discount=config.agent.discount)
-    return normalisation.make(plain, scale, num_envs, integers=isinstance(made.observation, Box))
+    joined = isinstance(made.observation, JoinedBox)
+    chosen = ~made.observation.is_of_image() if joined else None
+    integers = isinstance(made.observation, Box)
+    return normalisation.make(plain, scale, num_envs, integers, chosen)
 
 
 def network_observation(config: AnyConfig, made: Made) -> Any:
     """The space of what the network sees: of observations, or of normalised ones."""
     is_normalised = isinstance(config, PPO | Recurrent) and config.normalise.observations
+    if is_normalised and isinstance(made.observation, JoinedBox):
+        return made.observation.with_free_numbers()
     if is_normalised and isinstance(made.observation, Box):
         return Box(-np.inf, np.inf, made.observation.shape)
     return made.observation
@@ -129,7 +135,24 @@ def annealed(config: AnyConfig) -> Any:
         agent = replace(agent, anneal_updates=whole * each)
     if isinstance(config, PQN):
         agent = replace(agent, epsilon_updates=config.explore_share * whole)
+    if isinstance(config, DQN):
+        agent = schedules.scheduled_agent(agent, config, config.run.total_steps)
     return agent
+
+
+def follows_budget(config: AnyConfig) -> bool:
+    """Whether a schedule ends with the budget, or with a share of it."""
+    has_share = isinstance(config, PQN) or (isinstance(config, DQN) and config.has_share)
+    return has_share or getattr(config, "anneal", False)
+
+
+def caution(config: AnyConfig) -> str:
+    """What is said of a configuration that learns nothing."""
+    if not isinstance(config, DQN | SAC):
+        return ""
+    agent = config.agent
+    warmup = agent.warmup if isinstance(config, DQN) else min(agent.warmup, agent.capacity)
+    return schedules.caution(warmup, config.run, config.loop.steps_per_update)
 
 
 def check(config: AnyConfig) -> None:
@@ -160,6 +183,7 @@ def idle(config: AnyConfig) -> dict[str, str]:
             found["agent.entropy_gain"] = "it needs agent.target-entropy"
         found |= idle_in_normalisation(config.normalise)
     if isinstance(config, DQN):
+        found |= schedules.idle(config.agent, config)
         found |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
     if isinstance(config, SAC) and not config.agent.learn_temperature:
         names = ("temperature_learning_rate", "target_entropy")
@@ -179,10 +203,13 @@ def idle_in_normalisation(normalise: normalisation.Config) -> dict[str, str]:
     return found
 
 
-def preset_for(algorithm: str, family: str) -> str:
-    """The preset of an algorithm whose defaults suit a family of environments."""
-    suited = f"{algorithm}_{family}"
-    return suited if family in FAMILIES and suited in PRESETS else algorithm
+def preset_for(preset: str, config: AnyConfig) -> str:
+    """The preset of an algorithm whose defaults suit the environment of a configuration.
+
+    Raises ValueError for an environment that cannot be made.
+    """
+    suited = f"{preset}_{environments.make(config.env).family}"
+    return suited if suited in PRESETS else preset
 
 
 MINATAR = Game("Breakout-MinAtar")
@@ -224,8 +251,9 @@ PRESETS: dict[str, AnyConfig] = {
             loss="squared",
             max_grad_norm=None,
             epsilon_end=0.05,
-            epsilon_transitions=250_000,
         ),
+        explore_share=0.5,
+        importance_share=1.0,
     ),
     "dqn_minatar": DQN(
         env=MINATAR,
@@ -239,8 +267,9 @@ PRESETS: dict[str, AnyConfig] = {
             warmup=5_000,
             target_period=200,
             epsilon_end=0.01,
-            epsilon_transitions=500_000,
         ),
+        explore_share=0.1,
+        importance_share=1.0,
         run=budget(5_000_000),
     ),
     "pqn": PQN(

@@ -10,13 +10,15 @@ import gymnax
 from gymnax.environments import environment, spaces
 
 import envs
-from envs import wrappers
+from envs import gymnax_corrections, wrappers
 from envs.contract import ContractError, fields_of, time_limit, with_fields
+from envs.gymnax_corrections import observation_space
 from envs.spaces import Composite
 from envs.wrappers.plain_actions import has_plain_actions
 from jaxrl.checks import INT32, Range, Share, may_be_positive
 from train.gymnax import own_file
 from train.gymnax.actions import has_parts
+from train.gymnax.joined import JoinedBox, is_image, join
 from train.host.errors import in_one_line
 from train.host.numbers import whole
 from train.host.origin import explain
@@ -55,18 +57,15 @@ class Made(NamedTuple):
 
     @property
     def shows_images(self) -> bool:
-        """Whether observations have the axes [rows, cols, channels]."""
-        return len(getattr(self.observation, "shape", ())) == 3
+        """Whether observations, or parts of them, have the axes [rows, cols, channels]."""
+        return is_image(self.observation) or isinstance(self.observation, JoinedBox)
 
     @property
     def family(self) -> str:
-        """Which of the `FAMILIES` of defaults suits it."""
+        """Whose defaults suit it: those of classic control, MinAtar or continuous actions."""
         if isinstance(self.action, spaces.Box) and not has_parts(self.action):
             return "continuous"
-        return "minatar" if self.shows_images else "classic"
-
-
-FAMILIES = ("classic", "minatar", "continuous")
+        return "minatar" if is_image(self.observation) else "classic"
 
 
 def make(game: Game) -> Made:
@@ -81,7 +80,8 @@ def make(game: Game) -> Made:
         own_file.check(game.id, env, params, game.options)
     if not has_plain_actions(env, params):
         env = wrappers.PlainActions(env)
-    if isinstance(env.observation_space(params), Composite):
+    shown = observation_space(env, params)
+    if isinstance(shown, Composite) or hasattr(shown, "nvec"):
         env = wrappers.FlattenObservation(env)
     if may_be_positive(game.sticky):
         env = wrappers.StickyActions(env)
@@ -92,12 +92,14 @@ def make(game: Game) -> Made:
         env = wrappers.LastAction(env)
     if game.frame_stack > 1:
         env = wrappers.FrameStack(env, game.frame_stack)
-    observation, action = env.observation_space(params), env.action_space(params)
+    observation, action = observation_space(env, params), env.action_space(params)
     if not isinstance(observation, spaces.Box | spaces.Discrete):
         raise ValueError(
             f"env.id {game.id} observes a {type(observation).__name__}, expected Box, Discrete, or "
             "a Dict or Tuple of these: train it by a program of its own"
         )
+    if isinstance(shown, Composite):
+        observation = join(shown, observation, game.frame_stack)
     return Made(env, params, limit, observation, action)
 
 
@@ -113,7 +115,7 @@ def named(name: str, options: dict[str, Any]) -> tuple[environment.Environment, 
             f"MODULE:NAME or one of {names}"
         )
     try:
-        return gymnax.make(name, **options)
+        return gymnax_corrections.make(name, **options)
     except Exception as error:
         reason = in_one_line(error) if isinstance(error, ValueError) else explain(error)
         raise ValueError(f"env.id {name} cannot be made: {reason}") from error

@@ -32,15 +32,9 @@ function drawImageOf(pen, bytes, palette, [width, height]) {
 scenes.gymnax = {
   size: ({ pixels }, frame) => pixels ?? (frame?.has("pixels") ? [...frame.row("pixels")] : [440, 60]),
   draw(pen, frame) {
-    const { tiles, side, pixels, name } = frame.constants;
+    const { side, pixels } = frame.constants;
     if (frame.has("image")) {
       drawImageOf(pen, frame.row("image"), frame.row("palette"), frame.row("pixels"));
-      return;
-    }
-    if (!tiles) {
-      pen.fillStyle = colour("--muted");
-      pen.font = "14px system-ui, sans-serif";
-      pen.fillText(`There is no drawing of ${name}.`, 8, 34);
       return;
     }
     const across = Math.ceil(pixels[0] / side);

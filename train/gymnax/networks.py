@@ -7,6 +7,7 @@ import numpy as np
 from flax import linen as nn
 from gymnax.environments import spaces
 
+from envs.wrappers.flatten_observation import size
 from jaxrl.checks import Count
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.conv import Conv
@@ -14,8 +15,10 @@ from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.heads import HeadedActorCritic
 from jaxrl.networks.inputs import Flatten, OneHot, UnitScale
 from jaxrl.networks.mlp import MLP, Activation, ActorCritic, GaussianActorCritic, WeightInit
+from jaxrl.networks.parts import Parts
 from jaxrl.networks.recurrent import RecurrentActorCritic
 from train.gymnax.actions import algorithms_for, box, has_parts, head
+from train.gymnax.joined import JoinedBox, is_image
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Network:
 def torso(network: Network, observation: Any) -> nn.Module:
     """`obs [...] -> [..., D]` for the space of observations.
 
-    Raises ValueError for arrays of more than three axes.
+    Of several parts with an image among them, each has its first layers, and all the dense ones in
+    common. Raises ValueError for arrays of more than three axes.
     """
     dense = MLP(
         network.hidden,
@@ -50,8 +54,16 @@ def torso(network: Network, observation: Any) -> nn.Module:
         network.layer_norm,
         weight_init=network.weight_init,
     )
+    layers = first_layers(network, observation)
+    return nn.Sequential((*layers, dense)) if layers else dense
+
+
+def first_layers(network: Network, observation: Any) -> tuple[nn.Module, ...]:
+    """What makes observations vectors, `[...] -> [..., D]`, if they are none, and scales them."""
+    if isinstance(observation, JoinedBox):
+        return (by_parts(network, observation),)
     if isinstance(observation, spaces.Discrete):
-        return nn.Sequential((OneHot(observation.n), dense))
+        return (OneHot(observation.n),)
     shape = tuple(observation.shape)
     if len(shape) > 3:
         raise ValueError(
@@ -63,7 +75,19 @@ def torso(network: Network, observation: Any) -> nn.Module:
         layers += (conv,)
     elif len(shape) != 1:
         layers += (Flatten(shape),)
-    return nn.Sequential((*layers, dense)) if layers else dense
+    return layers
+
+
+def by_parts(network: Network, observation: JoinedBox) -> Parts:
+    """The first layers of each part: of images those of images; categories are one-hot by now."""
+    shapes, layers = [], []
+    for part in observation.parts:
+        shapes.append(part.shape if is_image(part) else (size(part),))
+        is_number = isinstance(part, spaces.Box)
+        part = spaces.Box(part.low, part.high, shapes[-1], part.dtype) if is_number else part
+        first = first_layers(network, part) if is_number else ()
+        layers.append(nn.Sequential(first) if first else None)
+    return Parts(tuple(shapes), tuple(layers), observation.frames)
 
 
 def unit_scale(observation: spaces.Box) -> UnitScale | None:
@@ -119,7 +143,7 @@ def actor_and_critics(
     size = box(action)
     if "low" not in size or not np.all(np.isfinite([size["low"], size["high"]])):
         raise ValueError(f"actions are {action}, expected a finite Box: use ppo")
-    if len(getattr(observation, "shape", ())) != 1:
+    if len(getattr(observation, "shape", ())) != 1 or isinstance(observation, JoinedBox):
         raise ValueError(f"observations are {observation}, expected vectors: use ppo")
     below = torso(network, observation)
     return GaussianActor(below, **size), QFunctions(below.copy())

@@ -23,7 +23,7 @@ LONGEST = 1_000
 
 def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
     """The curve of a run and, where the environment can be drawn, its best of `count` games."""
-    paths = [pictures.draw_curve(run.directory, "return", run.config.env.id)]
+    paths = [pictures.draw_curve(run.directory, "return", run.title)]
     made = environments.make(run.config.env)
     if not count or not drawing.can_draw(made.env):
         return paths

@@ -13,18 +13,15 @@ from train.gymnax.action_bars import bars
 from train.gymnax.config import make_agent
 from train.gymnax.environments import Made
 from train.gymnax.tiles import COLOURS, SIDE, tiled
-from train.host import episodes
-from train.host.episodes import Bars, Episode, Recording, Scene
+from train.host import episodes, undrawn
+from train.host.episodes import Bars, Recording, Scene
 from train.host.live import Live
-from train.host.numbers import quantity
 from train.host.program import Run, Wanted
 from train.host.progress import busy
 
 SCRIPT = Path(__file__).with_name("gymnax.js")
 MOST_PICTURES = 1_200
 """Of all episodes; of longer ones every second, third, ... moment is drawn."""
-FEW = 8
-"""Numbers of an observation that are shown as lines."""
 
 
 def show(run: Run, wanted: Wanted) -> Scene:
@@ -38,10 +35,13 @@ def show(run: Run, wanted: Wanted) -> Scene:
         with busy("drawing the episodes"):
             shown, constants = drawn(made, played)
     else:
-        shown, constants = [_nothing(recording) for recording in played], {}
+        shown, constants = [undrawn.moments(recording) for recording in played], {}
     return Scene(
-        [SCRIPT],
-        [_episode(made, *pair) for pair in zip(played, shown, strict=True)],
+        scripts(made),
+        [
+            undrawn.episode(game, frames, bars(game, made.action))
+            for game, frames in zip(played, shown, strict=True)
+        ],
         {"name": run.config.env.id, **constants},
     )
 
@@ -53,7 +53,7 @@ def live(run: Run, member: int) -> Live:
     is_drawn = drawing.can_draw(made.env)
 
     def look(game: Recording) -> tuple[dict[str, np.ndarray], dict[str, Bars]]:
-        shown = _nothing(game)
+        shown = undrawn.moments(game)
         if is_drawn:
             state = jax.tree.map(lambda x: x[0], game.state)
             picture = Image.fromarray(drawing.frame(made.env, made.params, state)).quantize(COLOURS)
@@ -68,13 +68,18 @@ def live(run: Run, member: int) -> Live:
     return Live(
         *(made.env, made.params, player, run.agents[member]),
         look=look,
-        scripts=[SCRIPT],
+        scripts=scripts(made),
         constants=lambda state: {"name": run.config.env.id},
         picture=(lambda state: drawing.frame(made.env, made.params, jax.device_get(state)))
         if is_drawn
         else None,
         ending=lambda outcome: "the episode is over",
     )
+
+
+def scripts(made: Made) -> list[Path]:
+    """What draws an environment, or says that there is no drawing of it."""
+    return [SCRIPT if drawing.can_draw(made.env) else undrawn.SCRIPT]
 
 
 def drawn(
@@ -100,28 +105,3 @@ def drawn(
         frames.append({"picture": pictures.pictures[begin + newest]})
     constants = {"tiles": pictures.tiles, "colours": pictures.colours, "side": SIDE}
     return frames, constants | {"pixels": pictures.size}
-
-
-def _nothing(recording: Recording) -> dict[str, np.ndarray]:
-    """The frames of an environment that cannot be drawn."""
-    return {"moment": np.arange(recording.steps + 1)}
-
-
-def _episode(made: Made, game: Recording, shown: dict[str, np.ndarray]) -> Episode:
-    total, length = float(np.sum(game.reward)), int(game.steps)
-    ending = "terminated" if game.terminated else "time up" if game.truncated else "goes on"
-    return Episode(
-        title=f"return {total:.4g} in {quantity(length, 'steps')}, {ending}",
-        frames=shown,
-        lines=episodes.lines(game) | _observed(game.obs),
-        bars=bars(game, made.action),
-    )
-
-
-def _observed(obs: Any) -> dict[str, np.ndarray]:
-    """The numbers of a short observation over time."""
-    seen = np.asarray(obs)
-    if seen.ndim > 2 or (seen.ndim == 2 and seen.shape[1] > FEW):
-        return {}
-    columns = seen.reshape(len(seen), -1).T.astype(np.float32)
-    return {f"observation {k}": episodes.with_last(x) for k, x in enumerate(columns)}

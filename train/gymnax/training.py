@@ -2,7 +2,8 @@
 
 from jaxrl.loop import make_loop
 from train.gymnax import environments
-from train.gymnax.config import AnyConfig, check, make_agent
+from train.gymnax.config import AnyConfig, caution, check, follows_budget, make_agent
+from train.gymnax.players import player_inside
 from train.host import games, limits, settings
 
 
@@ -17,7 +18,9 @@ def make_training(config: AnyConfig) -> settings.Training:
         init=loop.init,
         update=loop.update,
         evaluate=games.of_player(made.env, made.params, player, config.run.evaluation_games, most),
+        player=player_inside(made.env, made.params, player),
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
-        budget_shapes_learning=getattr(config, "anneal", False),
+        budget_shapes_learning=follows_budget(config),
+        caution=caution(config),
     )

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 from jaxrl import checks
@@ -22,6 +23,7 @@ from train.host import (
     records,
 )
 from train.host.config import field_of, flag, names_below
+from train.host.defaults import fields_in, follow_budget, preset_line, suited_preset
 from train.host.errors import (
     FAILED,
     QUIT,
@@ -107,28 +109,50 @@ def parse(
     """`(config, preset)`; with `--resume DIR`, the configuration saved there is the default.
 
     So it is with `--config FILE`, but for where that run was, and for the fields of `run` that are
-    `left`.
+    `left`. What flags leave open suits the environment and the budget (`train.host.defaults`),
+    unless a file says it.
     """
     arguments, presets = list(arguments), program.presets
     chosen = arguments.pop(0) if arguments and not arguments[0].startswith("-") else None
     if chosen is not None and chosen not in presets:
         guess = perhaps(chosen, presets)
         raise UsageError(f"there is no preset {chosen}{guess}: choose one of {', '.join(presets)}")
-    preset = chosen or next(iter(presets))
-    default = known = presets[preset]
     file, arguments = without_config(arguments)
+    read = partial(parse_fields, program, arguments, chosen)
     if directory := resumed(arguments):
         if file:
             raise UsageError(f"--resume {directory} has a configuration: leave out --config")
-        preset, default = saved_by(program, directory, records.read_config(directory), chosen)
-        known = presets[preset]
+        preset, known = saved_by(program, directory, records.read_config(directory), chosen)
+        config = read(preset, known)
     elif file:
-        preset, default = saved_by(program, file, records.read_config_file(file), chosen)
-        default = known = elsewhere(default, presets[preset], left)
+        preset, saved = saved_by(program, file, records.read_config_file(file), chosen)
+        known = elsewhere(saved, presets[preset], left)
+        config = read(preset, known)
+        if (suited := suited_preset(program, preset, config)) != preset:
+            place = program.environment(config)
+            print(f"{program.name}: {file} is of {preset}, though {suited} is for {place}")
+    else:
+        preset = chosen or next(iter(presets))
+        config = read(preset, presets[preset])
+        if (suited := suited_preset(program, preset, config)) != preset:
+            print(preset_line(program, preset, suited, config))
+            preset, config = suited, read(suited, presets[suited])
+        known = presets[preset]
+    if not directory:
+        config = follow_budget(config, known, fields_in(arguments))
+    refuse_idle(program, config, known)
+    return config, preset
+
+
+def parse_fields(
+    program: Program, arguments: Sequence[str], chosen: str | None, preset: str, default: Any
+) -> Any:
+    """`default`, of a preset, with the fields that flags set, after the name that was `chosen`."""
+    presets = program.presets
     usage = f"{program.command} [{' | '.join(presets)}]"
     idle = lambda config: [flag(name) for name in idle_fields(program, config)]
     try:
-        config = parse_flags(usage, default, arguments, described(program, preset), idle)
+        return parse_flags(usage, default, arguments, described(program, preset), idle)
     except UsageError as error:
         late = next((x for x in arguments if x in presets and f"options: {x};" in str(error)), None)
         if chosen is None and late is not None:
@@ -136,8 +160,6 @@ def parse(
                 f"the preset goes before the flags: {program.command} {late} --..."
             ) from None
         raise
-    refuse_idle(program, config, known)
-    return config, preset
 
 
 def refuse_idle(program: Program, config: Any, default: Any) -> None:

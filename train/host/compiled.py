@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxrl import nonfinite
 from jaxrl.loop import Metrics
 from jaxrl.types import PyTree, RunState, where_tree
-from train.host import devices, members
+from train.host import constants, devices, members
 
 Init = Callable[..., RunState]
 Update = Callable[[Any], tuple[Any, Metrics]]
@@ -39,16 +39,16 @@ class Programs(NamedTuple):
 class Traced(NamedTuple):
     """`Programs` before the long compilation; tracing has found sizes that do not fit."""
 
-    init: jax.stages.Compiled
-    chunk: jax.stages.Traced
+    init: constants.Compiled
+    chunk: constants.Traced
     like: RunState
 
     def compile(self) -> Programs:
         options = compiler_options(self.chunk.jaxpr.jaxpr)
-        return Programs(self.init, self.chunk.lower().compile(options), self.like)
+        return Programs(self.init, self.chunk.compile(options), self.like)
 
 
-def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> jax.stages.Traced:
+def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> constants.Traced:
     """Traces `init` for `starts` (see `init_all`), the state to be spread over a mesh.
 
     A scalar seed is not vmapped.
@@ -56,34 +56,38 @@ def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> jax.stag
     start = init_all(init, starts)
     has_members = bool(jax.tree.leaves(starts)[0].ndim)
     placed = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
-    return jax.jit(start, out_shardings=placed).trace(starts)
+    return constants.trace(start, starts, place=everywhere(mesh), out_shardings=placed)
 
 
 def trace(
-    init: jax.stages.Traced, update: Update, length: int, skip: bool, mesh: Mesh | None = None
+    init: constants.Traced, update: Update, length: int, skip: bool, mesh: Mesh | None = None
 ) -> Traced:
     """Compiles what `trace_init` made, and traces chunks of up to `length` updates.
 
     For `skip` see `guarded`. The report is whole on every device of `mesh`.
     """
-    everywhere = None if mesh is None else NamedSharding(mesh, PartitionSpec())
     seeds, *_ = init.jaxpr.in_avals
     chunk = make_variable_chunk(guarded(update, skip), length)
     if seeds.ndim:
         chunk = members.all_of(chunk, mesh)
-    lowered = init.lower()
-    compiled = lowered.compile()
+    compiled = init.compile()
     like = jax.tree.map(
         lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
-        lowered.out_info,
+        init.out_info,
         compiled.output_shardings,
     )
-    jitted = jax.jit(
-        chunk,
+    traced = constants.trace(
+        *(chunk, like, np.int32(length)),
+        place=everywhere(mesh),
         donate_argnums=0,
-        out_shardings=(compiled.output_shardings, everywhere),  # or the next call would not fit
+        out_shardings=(compiled.output_shardings, everywhere(mesh)),  # or the next call fails
     )
-    return Traced(compiled, jitted.trace(like, np.int32(length)), like)
+    return Traced(compiled, traced, like)
+
+
+def everywhere(mesh: Mesh | None) -> NamedSharding | None:
+    """The place of what is whole on every device of a mesh; None without one."""
+    return None if mesh is None else NamedSharding(mesh, PartitionSpec())
 
 
 def compiler_options(program: Any) -> dict[str, str | bool]:

@@ -13,6 +13,7 @@ from jaxrl.evaluate import Episodes, Trajectory
 from jaxrl.types import Agent, AgentState, Environment, PyTree
 from train.host.limits import most_steps, time_limit
 from train.host.matches import Match, compile_match, in_one_piece
+from train.host.player import Player
 from train.host.scores import evaluation_table, have_score, summaries
 from train.host.settings import EpisodesOf, Evaluation
 
@@ -48,6 +49,8 @@ class GamesEvaluation:
     """Where the games are played, for the progress: " on 8×8"."""
     is_watched: bool = False
     """Whether the match keeps the steps of one environment."""
+    player: Player | None = None
+    """Who plays, as far as that is known."""
 
     def __call__(
         self, agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
@@ -85,7 +88,9 @@ def of_player(
         return match_of(env, env_params, player, games, longest, rows, deterministic)
 
     watched = match(games_each, watched_rows(env, env_params, longest))
-    return GamesEvaluation(watched, match, place=place, is_watched=True)
+    return GamesEvaluation(
+        watched, match, place=place, is_watched=True, player=Player(env, env_params, player)
+    )
 
 
 def match_of(

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.evaluate import Course, Episodes, Playing, Trajectory, Watch
-from train.host import memory
+from train.host import constants, memory
 from train.host.progress import busy
 
 PIECE = 0.5
@@ -83,9 +83,9 @@ class CompiledMatch:
     """A compiled match."""
 
     match: Match
-    starts: Any
+    starts: constants.Compiled
     """`(player, key) -> (course, status)`."""
-    advances: Any
+    advances: constants.Compiled
     """`(player, course, watch) -> (course, status)`; consumes (donates) the course."""
 
     def play(
@@ -146,15 +146,15 @@ def compile_match(match: Match, player: Any, key: jax.Array) -> CompiledMatch:
     `player` and `key` may be shapes.
     """
     with busy("compiling the games"):
-        started = jax.jit(with_status(match.start)).lower(player, key)
+        started = constants.trace(with_status(match.start), player, key)
         starts = started.compile()
         course, _ = jax.tree.map(
             lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
             started.out_info,
             starts.output_shardings,
         )
-        advance = jax.jit(with_status(match.advance), donate_argnums=1)
-        advances = advance.lower(player, course, match.whole()).compile()
+        given = player, course, match.whole()
+        advances = constants.trace(with_status(match.advance), *given, donate_argnums=1).compile()
     memory.refuse_games(starts)
     memory.refuse_games(advances)
     return CompiledMatch(match, starts, advances)

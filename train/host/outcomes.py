@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from train.host import pictures
+from train.host import pictures, series
 from train.host.metrics_file import read_metrics
 from train.host.pictures import Row
 
@@ -107,11 +107,14 @@ def over_training(rows: Sequence[Row], names: Sequence[str]) -> tuple[np.ndarray
 
     The share of `REST` is what the others leave.
     """
-    known: dict[int, list[list[float]]] = {}
-    for row in rows:
-        found = [row["finished"].get(name) for name in names if name != REST]
-        if found and None not in found:
-            known.setdefault(row["steps"], []).append(found)
+    known: dict[int, list[np.ndarray]] = {}
+    for member in series.by_member(rows, sorted({row["seed"] for row in rows})):
+        parts = [series.parts([member], "finished", name) for name in names if name != REST]
+        if not parts or not all(parts):
+            continue
+        for row, found in zip(member, np.stack([x for ((x,),) in parts], -1), strict=True):
+            if np.isfinite(found).all():
+                known.setdefault(row["steps"], []).append(found)
     steps = np.array(sorted(known), float)
     count = sum(name != REST for name in names)
     shares = np.array([np.mean(known[x], axis=0) for x in sorted(known)]).reshape(-1, count)

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from train.host import series
 from train.host.metrics_file import read_metrics
 from train.host.numbers import quantity
 from train.host.records import read_config, replacing
@@ -91,21 +92,21 @@ def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 0) -> No
 def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
     """For each seed its known scores over the field `x`; seeds without any are left out.
 
-    Rows keep their order where `x` is equal. A last chunk below half the length of the one before
-    has too few episodes for a mean of its own: drawn is the mean of both, weighted by steps.
+    Rows keep their order where `x` is equal. A short chunk is taken together with the one before it
+    (`series.over_chunks`).
     """
     of_seeds: dict[int, list[Row]] = {}
     for row in rows:
-        value = scalars(row).get(score)
-        if value is not None and np.isfinite(value):
-            of_seeds.setdefault(row["seed"], []).append(row)
+        of_seeds.setdefault(row["seed"], []).append(row)
     found = []
     for seed in sorted(of_seeds):
-        known = sorted(of_seeds[seed], key=lambda row: row["steps"])
-        values = np.array([scalars(row)[score] for row in known], float)
-        if score in known[-1]["finished"]:
-            values[-1] = last_value(np.array([row["steps"] for row in known]), values)
-        found.append((np.array([row[x] for row in known], float), values))
+        mine = sorted(of_seeds[seed], key=lambda row: row["steps"])
+        group = "finished" if any(score in row["finished"] for row in mine) else "agent"
+        values = np.array([scalars(row).get(score) for row in mine], float)
+        values = series.over_chunks(mine, values, series.joining(group, score))
+        finite = np.isfinite(values)
+        if finite.any():
+            found.append((np.array([row[x] for row in mine], float)[finite], values[finite]))
     return found
 
 
@@ -117,14 +118,6 @@ def evaluated_curves(rows: Sequence[Row], x: str) -> list[Curve]:
     scored = [row for row in rows if "evaluated" in row]
     means = [{"finished": {}, "agent": {"mean": row["evaluated"]["mean"]}} for row in scored]
     return curves([row | mean for row, mean in zip(scored, means, strict=True)], "mean", x)
-
-
-def last_value(steps: np.ndarray, values: np.ndarray) -> float:
-    """The last of `values` `[K]`, means over chunks that end at `steps` `[K]`, as it is drawn."""
-    lengths = np.diff(steps, prepend=0)[-2:]
-    if len(lengths) < 2 or lengths[1] >= lengths[0] / 2:
-        return values[-1]
-    return float(np.average(values[-2:], weights=lengths))
 
 
 def mean_curve(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

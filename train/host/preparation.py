@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxrl import checkpoint, checks
 from train.host import compiled, devices, jax_settings, memory, policy_files, records
-from train.host.config import differences, plain
+from train.host.config import differences, plain, rebuild
 from train.host.errors import UsageError, in_one_line
 from train.host.members import Members
 from train.host.metrics_file import count_rows
@@ -32,7 +32,8 @@ def refuse_other_config(training: Training, config: Any, name: str) -> None:
             raise UsageError(f"{directory} was written by another version: start a new run")
         jax_settings.refuse_other_draws(directory, saved)
     fixed = {"run.total_steps"} if training.budget_shapes_learning else set()
-    changed = differences(saved["config"], plain(config), MAY_CHANGE - fixed)
+    known = plain(rebuild(config, saved["config"]))  # with fields that were added since
+    changed = differences(known, plain(config), MAY_CHANGE - fixed)
     if changed:
         raise UsageError(
             f"{directory} has another configuration ({'; '.join(changed)}): "

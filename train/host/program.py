@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxrl.types import AgentState
-from train.host import pictures
+from train.host import pictures, records
 from train.host.episodes import Scene
 from train.host.errors import UsageError
 from train.host.live import Live
@@ -41,6 +41,13 @@ class Run(NamedTuple):
     def plays_games(self) -> bool:
         return isinstance(self.config.run, PlayConfig)
 
+    @property
+    def title(self) -> str:
+        """What its pictures are called: the environment, or else the program, and the preset."""
+        place = self.program.environment(self.config) or self.program.address
+        preset = records.read_config(self.directory)["preset"]
+        return f"{place}, {preset}" if preset else place
+
 
 def learning_curve(
     run: Run, games: int = 0, key: jax.Array | None = None, evaluation: Evaluation | None = None
@@ -48,8 +55,7 @@ def learning_curve(
     """Draws `learning_curve.png`: the default for programs without pictures of their own."""
     del games, key, evaluation
     training = run.program.training(run.config)
-    title = run.program.address
-    return [pictures.draw_curve(run.directory, training.score, title, training.unit)]
+    return [pictures.draw_curve(run.directory, training.score, run.title, training.unit)]
 
 
 class Wanted(NamedTuple):
@@ -92,6 +98,12 @@ class Program(NamedTuple):
     idle: Callable[[Any], Mapping[str, str]] = lambda config: {}
     """Fields that have no effect with a configuration, by dotted name, and why. Given as flags
     they are refused."""
+    preset_for: Callable[[str, Any], str] = lambda preset, config: preset
+    """`(preset, config) -> preset`: the preset whose defaults suit what `config` learns in, where a
+    command line has named another one. Raises ValueError if there is no such environment."""
+    environment: Callable[[Any], str] = lambda config: ""
+    """What a configuration learns in, for titles and messages, such as CartPole-v1; empty: the name
+    of the program says it."""
     pictures: Callable[[Run, int, jax.Array, Evaluation | None], Iterable[Path]] = learning_curve
     """`(run, games, key, evaluation) -> paths`: writes pictures into the run directory. Pictures of
     a game choose it from `games` played with `key`; 0: no such pictures. `evaluation` is that of
@@ -103,12 +115,15 @@ class Program(NamedTuple):
     film: Callable[[Run, int, jax.Array, Path], Iterable[Any]] | None = None
     """`(run, games, key, directory) -> lines`: films a policy and returns paths and a line on its
     score. None: its policies cannot be filmed."""
-    episodes: Callable[[Run, Wanted], Scene | None] = lambda run, wanted: None
-    """Episodes to be looked at step by step, and who draws them (see `train.report`); None where
-    there is nothing to draw."""
+    episodes: Callable[[Run, Wanted], Scene | None] | None = None
+    """Episodes to be looked at step by step, and who draws them (see `train.report`). None: those
+    of `Training.player`, if there is one, without a drawing."""
     live: Callable[[Run, int], Live] | None = None
-    """`(run, member) -> Live`: a policy to be watched and interfered with (see `train.play`); None
-    where nothing goes on step by step."""
+    """`(run, member) -> Live`: a policy to be watched and interfered with (see `train.play`). None:
+    `Training.player` is watched, if there is one, without a drawing."""
+    alternative: str = ""
+    """What to use in place of a policy that acts, for programs in which nothing acts step by
+    step."""
 
     @property
     def address(self) -> str:

@@ -9,6 +9,9 @@ import numpy as np
 from train.host.compiled import Report
 from train.host.members import Members
 
+EXTREMES = {"min": np.min, "max": np.max}
+"""What the last part of a measure's name makes of its values in a chunk; others have a mean."""
+
 
 class Counters(NamedTuple):
     """How far a run is; on the host, where integers do not overflow."""
@@ -93,8 +96,7 @@ def agent_means(report: Report, s: int) -> dict[str, Any]:
 
 def _over_updates(name: str, values: np.ndarray) -> np.ndarray:
     """Of a measure `[U, ...]`."""
-    extreme = {"min": np.min, "max": np.max}.get(name.rpartition("_")[2], np.mean)
-    return extreme(values, axis=0)
+    return EXTREMES.get(name.rpartition("_")[2], np.mean)(values, axis=0)
 
 
 def scalars(row: dict[str, Any]) -> dict[str, float | None]:

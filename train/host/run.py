@@ -80,7 +80,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         if distributed.is_first():
             records.write_config(directory, name, preset, config)
         display.say(f"{name}: compiling; the run is in {directory}")
-        if caution := jax_settings.caution():
+        for caution in filter(None, (jax_settings.caution(), training.caution)):
             display.say(f"{name}: {caution}")
         with live_page(settings, directory):
             with interruption(f"stopped while compiling: --resume {directory} begins the run"):

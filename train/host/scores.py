@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.table import Table
 
-from jaxrl import statistics
+from jaxrl import outcomes, statistics
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState, RunState
 from train.host.compiled import keys_of
@@ -150,7 +150,8 @@ def evaluation_table(evaluation: dict[str, Any]) -> Table:
     Below it stands how many games have no score.
     """
     score = evaluation["score"]
-    table = Table(title=f"{score} of complete games", caption=without_score(evaluation))
+    games = f"{'at the end ' if outcomes.is_of_last_step(score) else ''}of complete games"
+    table = Table(title=f"{score} {games}", caption=without_score(evaluation))
     for heading in ("seed", "games", "mean", "95 % interval", "median", "max"):
         table.add_column(heading, justify="right")
     for row in evaluation["seeds"]:

@@ -13,6 +13,7 @@ from jaxrl.evaluate import Episodes
 from jaxrl.loop import Metrics
 from jaxrl.types import AgentState, RunState
 from train.host.members import Members
+from train.host.player import Player
 
 Steps = Annotated[int, Range(least=1, most=10**15)]
 """A budget of steps."""
@@ -68,6 +69,9 @@ class Training:
     """`count -> ((agent_state, key) -> episodes)`: so many games for the score while training, a
     pure function; those of a `matches.Match` can be interrupted. Without it `games.of_player` makes
     them, if that makes the evaluation."""
+    player: Player | None = None
+    """Who acts step by step, and where: policies are compiled, loaded (`train.load`), watched and
+    shown in reports by it. Without it that of `games.of_player`, if that makes the evaluation."""
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What the parts of measures that are lists are called, for legends: by measure, in order."""
     endings: Mapping[str, str] = field(default_factory=dict)
@@ -85,6 +89,8 @@ class Training:
     """Whether the score is an error."""
     budget_shapes_learning: bool = False
     """Whether a schedule ends with the budget, so that a resumed run may not change the budget."""
+    caution: str = ""
+    """What is said before it begins, in one line, of a configuration that hardly anybody wants."""
 
     def __post_init__(self):
         with_score = getattr(self.evaluate, "with_score", None)  # of games: it has the score below
@@ -92,6 +98,8 @@ class Training:
             object.__setattr__(self, "evaluate", with_score(self.score))
         if self.games is None:
             object.__setattr__(self, "games", getattr(self.evaluate, "of_size", None))
+        if self.player is None:
+            object.__setattr__(self, "player", getattr(self.evaluate, "player", None))
 
     def _replace(self, **changes: Any) -> "Training":
         return replace(self, **changes)
@@ -113,7 +121,8 @@ class Config:
     total_steps: Steps = 100_000
     """Budget of steps per seed, in the unit of the training, rounded up to whole updates."""
     chunk_steps: Steps = 1_000
-    """Steps per seed between two rows of the record; best a few seconds' worth."""
+    """Steps per seed between two rows of the record, best a few seconds' worth; unless given, fewer
+    with a budget that is smaller than by default."""
     checkpoint_every: Count = 20
     """Chunks between two checkpoints. One is also saved at the end, and after a signal."""
     on_nonfinite: Literal["raise", "skip", "restore"] = "raise"
@@ -192,9 +201,11 @@ class PlayConfig(Config):
     total_steps: Steps = 10_000_000
     """Budget of environment steps per seed, rounded up to whole updates."""
     chunk_steps: Steps = 200_000
-    """Environment steps per seed between two rows of the record; best a few seconds' worth."""
+    """Environment steps per seed between two rows of the record, best a few seconds' worth; unless
+    given, fewer with a budget that is smaller than by default."""
     max_episodes: Steps | None = None
-    """Stop after the chunk in which every seed has finished this many episodes; None: never."""
+    """Stop after the chunk in which every seed has finished this many episodes; None: never.
+    Schedules take shares of total_steps: lower both."""
     evaluation_games: Annotated[int, Range(least=0, most=10**8)] = 1_000
     """Complete games per seed, played for the score at the end; 0: no evaluation."""
     evaluation_steps: Count | None = None

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from jaxrl.types import RunState
-from train.host import array_files, devices, distributed
+from train.host import array_files, constants, devices, distributed
 from train.host.errors import UsageError
 from train.host.records import write_arrays
 from train.host.settings import Config, Training
@@ -64,7 +64,7 @@ def make(training: Training, settings: Config, directory: Path, like: RunState) 
     several = settings.num_seeds > 1
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
     look = {
-        folder: jax.jit(jax.vmap(body) if several else body).lower(shapes).compile()
+        folder: constants.trace(jax.vmap(body) if several else body, shapes).compile()
         for folder, body in wanted.items()
         if body is not None
     }

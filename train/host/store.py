@@ -13,6 +13,9 @@ from train.host.config import plain, rebuild
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Program, Run, find
 
+COMPILED = ".jax"
+"""Suffix of a policy that `python -m train.policies compile` has written."""
+
 
 @in_float32
 def as_run(name: str | Path) -> Run:
@@ -56,6 +59,22 @@ def opened(run: str | None, policy: str | None, best: bool = False) -> Run:
     if run is None:
         raise UsageError("expected a run directory, or --policy NAME: give one of them")
     raise UsageError("expected a run directory or --policy NAME, not both: leave one of them out")
+
+
+def of_source(source: str | Path, best: bool = False) -> Run:
+    """A run, where `source` is the directory of one; else the policy of that path or name."""
+    if (Path(source) / "config.yaml").is_file():
+        return runs.load(source, best)
+    if Path(source).is_dir() and not policy_files.path_of(source).is_file():
+        return runs.load(source)  # which says what a run directory has
+    if best:
+        raise UsageError(f"{source} is no run directory: only a run has a best policy")
+    if Path(source).suffix == COMPILED:
+        raise UsageError(
+            f"{source} is a compiled program: jax.export reads it (docs/policies.md); expected a "
+            "run directory, a .safetensors file or the name of a policy"
+        )
+    return as_run(source)
 
 
 def name_of(run: str | None, policy: str | None) -> str:

@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
-from train.host import store
+from train.host import abilities, store
 from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
@@ -89,13 +89,11 @@ def opened(options: Options) -> Run:
 
 def live_of(run: Run, member: int) -> Live:
     """What goes on step by step. Raises UsageError where nothing does."""
-    if run.program.live is None:
-        raise UsageError(f"{run.program.address} has nothing to watch live: try train.report")
     if member >= len(run.agents):
         raise UsageError(
             f"--member {member}: the run has {quantity(len(run.agents), 'seeds')}, from 0 on"
         )
-    return run.program.live(run, member)
+    return abilities.live_of(run, member)
 
 
 def warm_up(live: Live) -> None:

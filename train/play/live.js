@@ -56,7 +56,7 @@ class LiveGame {
     const button = (label, text, click) => element("button", { type: "button", "aria-label": label, title: label, click }, text);
     this.canvas = element("canvas", { role: "img", "aria-label": `${LIVE.program}, live`, click: (event) => this.place(event) });
     this.caption = element("p", { class: "caption" });
-    this.thoughts = element("div");
+    this.thoughts = element("div", { class: "thoughts" });
     this.play = button("play or pause (space)", "❚❚", () => this.toggle());
     this.speeds = element("select", { "aria-label": "steps a second", change: () => { this.speed = Number(this.speeds.value); } },
       ...SPEEDS.map((s) => element("option", { value: s, selected: s === this.speed }, `${s} a second`)));
@@ -65,8 +65,8 @@ class LiveGame {
     const overlays = Object.keys(scenes[LIVE.drawing].overlays ?? {}).map((name) => element("label", {},
       element("input", { type: "checkbox", checked: this.overlays.has(name), change: () => { this.overlays.has(name) ? this.overlays.delete(name) : this.overlays.add(name); this.draw(); } }), ` ${name}`));
     this.lineArea = element("div", { class: "lines" });
-    root.append(element("section", { class: "player" },
-      element("div", { class: "panes" }, element("div", { class: "pane" }, element("div", {}, this.canvas, this.caption), this.thoughts)),
+    root.append(element("section", { class: "player single" },
+      element("div", { class: "panes" }, element("div", { class: "pane" }, element("div", { class: "board" }, this.canvas, this.caption), this.thoughts)),
       element("div", { class: "controls" }, this.play, button("one step (→ while nobody steers)", "|▶", () => { this.pause(); this.step(); }), this.speeds,
         button("begin anew (n)", "new game", () => this.send({ do: "new" })),
         LIVE.hand ? element("label", {}, this.hand, ` ${LIVE.hand} (arrow keys, h)`) : ""),

@@ -2,13 +2,16 @@
 
 import json
 import shlex
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from train.host import policy_files
 from train.host.config import flag, plain
+from train.host.defaults import beginning
 from train.host.numbers import quantity
-from train.host.program import Program, Run
+from train.host.program import Run
 from train.host.runs import with_evaluation
 
 CARD = """# {name}
@@ -17,9 +20,7 @@ A policy of `{program}` with {count:,} parameters ({size:,.1f} kB). The file
 `{name}.safetensors` holds the parameters that the trained agent acts with, and no state of training
 such as optimizer or replay.
 
-```
 {looks}
-```
 
 ## What it was trained on
 
@@ -39,59 +40,72 @@ such as optimizer or replay.
 
 ## Limits
 
-The scores hold only for the settings above; for others nothing is known but what a table here
-says. The policy acts greedily and does not explore. It has no state of training: `--run.policy`
-starts a new training from its parameters, and does not continue the old one.
+{limits}
 
 ## Licence
 
 {licence}
 """
+ACTING = """```python
+import train
+
+policy = train.load({policy!r})
+action, memory = policy.act(obs, memory)  # memory None begins an episode; policy.env is its world
+```"""
 OF_OURS = "Apache-2.0, as the code that trained it."
-OF_OTHERS = (
-    "That of the code that trained it, a program outside of this library, whose author may choose."
-)
+OPEN = "None is named here: whoever trained the policy chooses it."
 MEASURES = ("score", "won", "arrived", "similarity", "return", "length", "steps_per_food")
 """The measures that a card shows after the program's own score, as far as a run has them."""
 
 
-def card(
-    path: Path,
-    run: Run,
-    content: dict[str, Any],
-    counters: dict[str, Any],
-    size: int,
-    hardware: str,
-) -> str:
-    """The card as Markdown, for the file at `path`.
+class Source(NamedTuple):
+    """Where a policy comes from."""
 
-    `content` is the metadata of the file, `counters` are those of its checkpoint, `size` is in
-    bytes; `hardware` may be empty.
-    """
-    program, name = run.program, path.stem
-    trained, training = content["trained"], run.program.training(run.config)
-    steps, unit = run.updates * training.steps_per_update, training.unit
-    versions = ", ".join(f"{package} {version}" for package, version in trained["versions"].items())
-    facts = {
-        "Seed": f"{content['config']['run']['seed']}, of {run.config.run.num_seeds} side by side",
-        unit[0].upper() + unit[1:]: f"{steps:,} in {quantity(run.updates, 'updates')}",
-        "Training time": f"{duration(counters['seconds'])}, without compilation",
-        "Hardware": hardware or trained["device"],
-        "Versions": versions,
-        **commit(program, trained["git"]),
-    }
+    run: Run
+    counters: dict[str, Any]  # of its checkpoint
+    hardware: str = ""  # that it was trained on; empty: the device that the run recorded
+    licence: str = OPEN
+    is_best: bool = False  # of the run, while it trained
+
+
+def card(path: Path, source: Source, content: dict[str, Any], arrays: dict[str, Any]) -> str:
+    """The card as Markdown, for the file at `path` with the metadata `content` and the `arrays`."""
+    run, name = source.run, path.stem
+    policy = name if path.parent == policy_files.TRAINED else str(path)
     return CARD.format(
         name=name,
-        program=program.command.removeprefix("python -m "),
-        count=size // 4,
-        size=size / 1000,
-        looks=looks(name if path.parent == policy_files.TRAINED else str(path), run),
+        program=run.program.command.removeprefix("python -m "),
+        count=sum(x.size for x in arrays.values()),
+        size=sum(x.nbytes for x in arrays.values()) / 1000,
+        looks=looks(policy, run),
         game=bullets(game(run.config)),
         command=command(run, content),
-        facts=bullets(facts),
+        facts=bullets(facts(source, content)),
         scores="\n\n".join([*score(run, content["scores"]), *transfer(run, content)]),
-        licence=OF_OURS if program.is_ours else OF_OTHERS,
+        limits=textwrap.fill(" ".join(limits(run)), 100, break_on_hyphens=False),
+        licence=source.licence,
     )
+
+
+def facts(source: Source, content: dict[str, Any]) -> dict[str, Any]:
+    """How a policy was trained, as far as that is known."""
+    run, trained = source.run, content["trained"]
+    program, training = run.program, run.program.training(run.config)
+    unit, updates = training.unit, content["updates"]
+    steps = f"{updates * training.steps_per_update:,} in {quantity(updates, 'updates')}"
+    seed, count = content["config"]["run"]["seed"], run.config.run.num_seeds
+    seconds = f"{duration(source.counters['seconds'])}, without compilation"
+    git = (trained["git"] or "").replace("-dirty", ", with local changes")
+    return {
+        "Seed": f"{seed}, of {count} side by side" if count > 1 else seed,
+        unit[0].upper() + unit[1:]: steps,
+        "Chosen": "the best of the scores while training" if source.is_best else "",
+        "Training time": f"{seconds}, of the whole run" if source.is_best else seconds,
+        "Hardware": source.hardware or trained["device"],
+        "Versions": ", ".join(f"{package} {x}" for package, x in trained["versions"].items()),
+        "Commit of the library": git,
+        "Program": "" if program.is_ours else f"`{program.address}`, of unknown version",
+    }
 
 
 def game(config: Any) -> dict[str, Any]:
@@ -100,24 +114,31 @@ def game(config: Any) -> dict[str, Any]:
     return {name: x for name, x in found.items() if name not in ("run", "agent", "loop")}
 
 
-def commit(program: Program, git: str | None) -> dict[str, str]:
-    """The commit of the library, as a fact; of a program elsewhere nothing is known."""
-    known = (git or "unknown").replace("-dirty", ", with local changes")
-    if program.is_ours:
-        return {"Commit": known}
-    return {"Commit of the library": known, "Program": f"`{program.address}`, of unknown version"}
-
-
 def looks(policy: str, run: Run) -> str:
-    """The commands that show what the policy, a name or a path, can do."""
+    """How to use the policy, a name or a path: commands and, if it acts, a few lines of Python."""
     name = shlex.quote(policy)
-    film, score = (
-        f"python -m train.render --policy {name}",
-        f"python -m train.evaluate --policy {name}",
-    )
+    film, score = (f"python -m train.{x} --policy {name}" for x in ("render", "evaluate"))
     width = len(score) + 2
+    comment = "# its score in a thousand games" if run.plays_games else "# its score"
     lines = [f"{film:<{width}}# a film"] if run.program.film else []
-    return "\n".join([*lines, f"{score:<{width}}# its score in a thousand games"])
+    commands = "\n".join(["```", *lines, f"{score:<{width}}{comment}", "```"])
+    blocks = [commands]
+    if run.program.training(run.config).player is not None:
+        blocks.append(ACTING.format(policy=policy))
+    if not run.program.is_ours:
+        blocks.append(f"All this needs jaxrl, and the module `{run.program.address}`.")
+    return "\n\n".join(blocks)
+
+
+def limits(run: Run) -> Iterator[str]:
+    """Sentences on what is not known of the policy, and what it does not do."""
+    yield "The scores hold only for the settings above;"
+    yield "for others nothing is known but what a table here says."
+    if not run.plays_games:
+        return
+    yield "The policy acts greedily and does not explore."
+    yield "It has no state of training: `--run.policy` starts a new training from its parameters,"
+    yield "and does not continue the old one."
 
 
 def duration(seconds: float) -> str:
@@ -125,24 +146,29 @@ def duration(seconds: float) -> str:
 
 
 def bullets(facts: dict[str, Any]) -> str:
-    """A Markdown list, a line for each fact; nested facts share a line."""
-    return "\n".join(f"- {name}: {in_a_line(value)}" for name, value in facts.items())
+    """A Markdown list, a line for each fact; nested facts share a line.
+
+    What is empty is left out.
+    """
+    lines = {name: in_a_line(value) for name, value in facts.items()}
+    return "\n".join(f"- {name}: {line}" for name, line in lines.items() if line)
 
 
 def in_a_line(value: Any) -> str:
     """Plain data as readable text in one line."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {in_a_line(x)}" for name, x in value.items())
+        lines = {name: in_a_line(x) for name, x in value.items()}
+        return ", ".join(f"{name} {line}" for name, line in lines.items() if line)
     if isinstance(value, list):
         return " ".join(map(in_a_line, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def command(run: Run, content: dict[str, Any]) -> str:
     """The command line that repeats the training, in a new directory."""
-    preset = content["preset"]
     config = with_evaluation(run.config, directory="", resume="")
-    changes = flags(plain(config), plain(run.program.presets[preset]))
+    preset, default = beginning(run.program, content["preset"], config)
+    changes = flags(plain(config), plain(default))
     return shlex.join([*run.program.command.split(), preset, *changes])
 
 

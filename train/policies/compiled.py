@@ -20,12 +20,11 @@ import jax
 import tyro
 from jax import export
 
-from train.host import records, runs, store
+from train.host import abilities, records, store
 from train.host.errors import UsageError
 from train.host.program import Run
 
 PLATFORMS = ("cpu", "cuda", "tpu")
-SUFFIX = ".jax"
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ def write(options: Compile) -> list[Path]:
     if options.out:
         records.refuse_no_file(options.out)
     path = options.out or Path(store.name_of(options.run, options.policy))
-    if path.suffix != SUFFIX:  # what follows another dot, as in lr0.1, is part of the name
-        path = path.with_name(f"{path.name}{SUFFIX}")
+    if path.suffix != store.COMPILED:  # what follows another dot, as in lr0.1, is part of the name
+        path = path.with_name(f"{path.name}{store.COMPILED}")
     paths = [path, path.with_suffix(".json")]
     for file in paths:
         if file.exists() and not options.overwrite:
@@ -65,19 +64,16 @@ def write(options: Compile) -> list[Path]:
 
 def compiled(run: Run) -> tuple[bytes, dict[str, Any]]:
     """The greedy policy of the first agent of a run, and what goes into and comes out of it."""
-    if run.program.live is None:
-        raise UsageError(f"policies of {run.program.address} do not act step by step")
-    greedy = run._replace(config=runs.with_evaluation(run.config, evaluation_greedy=True))
-    live = run.program.live(greedy, 0)
-    obs = jax.eval_shape(lambda key: live.env.reset(key, live.params)[0], jax.random.key(0))
-    seen = {"observation": obs, "memory": jax.eval_shape(live.agent.memory)}
+    player = abilities.player_of(run)
+    agent, agent_state = player.agent, player.acting_state(run.agents[0])
+    seen = {"observation": player.observation(), "memory": jax.eval_shape(agent.memory)}
     leaves, structure = jax.tree.flatten(seen)
 
     def act(*flat: jax.Array) -> tuple[jax.Array, ...]:
         def of_one(*one: jax.Array) -> dict[str, Any]:
             given = jax.tree.unflatten(structure, one)
             key = jax.random.key(0)  # a greedy agent draws nothing
-            out = live.agent.act(live.agent_state, given["memory"], given["observation"], key)
+            out = agent.act(agent_state, given["memory"], given["observation"], key)
             return {"action": out[0], "memory": out[1]}
 
         return tuple(jax.tree.leaves(jax.vmap(of_one)(*flat)))
@@ -88,8 +84,8 @@ def compiled(run: Run) -> tuple[bytes, dict[str, Any]]:
     one = [jax.ShapeDtypeStruct((1, *x.shape), x.dtype) for x in leaves]
     given = jax.tree.unflatten(structure, one)
     action, memory, _ = jax.eval_shape(
-        lambda seen: jax.vmap(live.agent.act, (None, 0, 0, None))(
-            live.agent_state, seen["memory"], seen["observation"], jax.random.key(0)
+        lambda seen: jax.vmap(agent.act, (None, 0, 0, None))(
+            agent_state, seen["memory"], seen["observation"], jax.random.key(0)
         ),
         given,
     )

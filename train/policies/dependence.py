@@ -6,8 +6,9 @@ import jax
 
 from jaxrl.types import AgentState, below_params
 from train.host.dependence import used_inputs
+from train.host.errors import UsageError
 from train.host.games import GamesEvaluation
-from train.host.program import Program
+from train.host.program import Program, Run
 from train.host.runs import with_evaluation
 
 
@@ -33,3 +34,12 @@ def read_outside_params(
         for (path, _), is_read in zip(leaves, used_inputs(jaxpr), strict=True)
         if is_read and not below_params(path)
     ]
+
+
+def refuse_sampling(run: Run, agent_state: AgentState, source: str, advice: str) -> None:
+    """Raises UsageError if a policy, drawing its actions, needs more than its parameters."""
+    if names := read_outside_params(run.program, run.config, agent_state, greedy=False):
+        raise UsageError(
+            f"{source} has no exploration, which needs {', '.join(names)} of the agent's state: "
+            f"{advice}"
+        )

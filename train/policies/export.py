@@ -48,6 +48,8 @@ class Export:
     """The policy that was best while training, kept in RUN/best, instead of the newest."""
     hardware: str = ""
     """What it was trained on, for the card; empty: the device recorded by the run."""
+    licence: Annotated[str, tyro.conf.arg(metavar="TEXT", aliases=["--license"])] = ""
+    """Licence of the policy, for the card, such as CC-BY-4.0; empty: that is left open."""
     overwrite: bool = False
     """Replace files that exist."""
     package: bool = False
@@ -78,13 +80,16 @@ def export(
     name: str | Path,
     seed: int | None = None,
     hardware: str = "",
+    licence: str = "",
     **flags: bool,
 ) -> Path:
     """Writes a policy and its card; returns the path of the policy. For arguments see `Export`.
 
     Raises UsageError for what cannot be exported.
     """
-    return write(Export(str(directory), str(name), seed, hardware=hardware, **flags))
+    return write(
+        Export(str(directory), str(name), seed, hardware=hardware, licence=licence, **flags)
+    )
 
 
 def write(options: Export) -> Path:
@@ -98,22 +103,19 @@ def write(options: Export) -> Path:
     if options.package and size > LARGEST:
         raise UsageError(f"{path} would have {size:,} bytes; expected {LARGEST:,}: give a path")
     refuse_unkept(run, agent)
-    source, updates = Path(options.run), run.updates
-    meta = checkpoint.read_meta(source / records.CHECKPOINTS, None if options.best else updates)
-    if options.best:
-        updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
+    directory, newest = Path(options.run), None if options.best else run.updates
+    meta = checkpoint.read_meta(directory / records.CHECKPOINTS, newest)
     config = runs.with_evaluation(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
-        "entry_point": run.program.address,
-        "preset": records.read_config(source)["preset"],
+        **facts(run, directory, seed, options.best),
         "config": plain(config),
-        "updates": updates,
         "trained": {name: meta[name] for name in ("versions", "device", "git")},
-        "scores": scores_of(run, seed),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     policy_files.write(path, arrays, content)
-    text = card.card(path, run, content, meta["counters"], size, options.hardware)
+    licence = options.licence or (card.OF_OURS if options.package else card.OPEN)
+    source = card.Source(run, meta["counters"], options.hardware, licence, options.best)
+    text = card.card(path, source, content, arrays)
     records.write_whole(path.with_suffix(".md"), text)
     return path
 
@@ -126,6 +128,22 @@ def refuse_unkept(run: Run, agent: AgentState) -> None:
             f"{', '.join(names)} of its state, and a policy keeps only what is below a field named "
             "params: put it there"
         )
+
+
+def facts(run: Run, directory: Path, seed: int, best: bool) -> dict[str, Any]:
+    """What the file of a policy says of its training, but for the configuration.
+
+    `directory` is that of the run, `best` whether its policies are those of its `best/`.
+    """
+    updates = run.updates
+    if best:
+        updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
+    return {
+        "entry_point": run.program.address,
+        "preset": records.read_config(directory)["preset"],
+        "updates": updates,
+        "scores": scores_of(run, seed),
+    }
 
 
 def scores_of(run: Run, seed: int) -> dict[str, Any] | None:
@@ -158,15 +176,15 @@ def new_file(options: Export) -> Path:
     return path
 
 
-def one_seed(run: Run, seed: int | None) -> int:
-    """The seed to export: the given one, or the only one. Raises UsageError if it is not clear."""
+def one_seed(run: Run, seed: int | None, flag: str = "--seed") -> int:
+    """One of a run's: the given one, or the only one. Raises UsageError if it is not clear."""
     seeds, known = run.seeds, ", ".join(map(str, run.seeds))
     if seed is None and len(seeds) == 1:
         return seeds[0]
     if seed is None:
-        raise UsageError(f"{run.directory} has several seeds: choose one, --seed {known}")
+        raise UsageError(f"{run.directory} has several seeds: choose one, {flag} {known}")
     if seed not in seeds:
-        raise UsageError(f"{run.directory} has no seed {seed}: choose --seed among {known}")
+        raise UsageError(f"{run.directory} has no seed {seed}: choose {flag} among {known}")
     return seed
 
 

@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
-from train.host import runs, store
+from train.host import abilities, runs, store
 from train.host.command import command
 from train.host.config import check_options
 from train.host.errors import UsageError
@@ -109,7 +109,7 @@ def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], 
         games, episodes = jax.random.split(jax.random.key(options.key))
         with busy(f"playing episodes of {name}"):
             wanted = Wanted(options.episodes, episodes, options.steps)
-            scenes.append(run.program.episodes(run, wanted) if options.episodes else None)
+            scenes.append(abilities.scene_of(run, wanted) if options.episodes else None)
         played = contents.distributions(name, training, run.agents[0], options.games, games)
         found.append(played)
     return {

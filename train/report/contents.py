@@ -9,6 +9,7 @@ import numpy as np
 from jaxrl.types import AgentState
 from train.host import games, metrics_file, pictures, records, series
 from train.host.config import differences, flag, flat, plain
+from train.host.defaults import beginning
 from train.host.episodes import Scene
 from train.host.pictures import Row
 from train.host.program import Run
@@ -27,8 +28,8 @@ WHERE = ("run.directory", "run.resume", "run.devices", "run.distributed", "run.l
 def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
     """Name, preset, settings and the command that repeats a run."""
     config, preset = plain(run.config), preset_of(run)
-    default = plain(run.program.presets[preset])
-    changed = {line.split(": ")[0] for line in differences(default, config, WHERE)}
+    named, default = beginning(run.program, preset, run.config)
+    changed = {line.split(": ")[0] for line in differences(plain(default), config, WHERE)}
     settings = [
         {"name": field, "value": value, "changed": field in changed}
         for field, value in flat(config).items()
@@ -38,7 +39,7 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
         "name": name,
         "program": run.program.address,
         "preset": preset,
-        "command": command(run, preset, changed),
+        "command": command(run, named, changed),
         "settings": settings,
         "steps": run.updates * training.steps_per_update,
         "unit": training.unit,

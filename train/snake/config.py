@@ -16,7 +16,7 @@ from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
-from train.host import settings
+from train.host import schedules, settings
 
 REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
 
@@ -127,7 +127,7 @@ class PQN(Config):
 
 
 @dataclass(frozen=True)
-class DQN(Config):
+class DQN(schedules.Shares, Config):
     """Learns Snake by deep Q-learning, with the sizes of the system with 256 games at once."""
 
     agent: dqn.Config = dqn.Config()
@@ -168,8 +168,15 @@ def idle(config: AnyConfig) -> dict[str, str]:
         if config.agent.target_entropy is None:
             found["agent.entropy_gain"] = "it needs agent.target-entropy"
     if isinstance(config, DQN):
+        found |= schedules.idle(config.agent, config)
         found |= {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
     return found
+
+
+def environment(config: AnyConfig) -> str:
+    """What a configuration learns in, for titles."""
+    game = config.env
+    return f"Snake {game.rows}×{game.cols}, {game.observation}"
 
 
 def make_env(game: Game, training: bool) -> tuple[Snake, Params]:
@@ -218,11 +225,25 @@ def annealed(config: AnyConfig) -> Any:
     steps = config.anneal_steps
     updates = whole if steps is None else steps / per_update if steps else float("inf")
     if isinstance(config, DQN):
-        return replace(config.agent, anneal_updates=updates * config.agent.updates_per_rollout)
+        agent = schedules.scheduled_agent(config.agent, config, config.run.total_steps)
+        return replace(agent, anneal_updates=updates * agent.updates_per_rollout)
     agent = replace(config.agent, anneal_updates=updates)
     if isinstance(config, PQN):
         return replace(agent, epsilon_updates=config.explore_share * whole)
     return agent
+
+
+def follows_budget(config: AnyConfig) -> bool:
+    """Whether a schedule ends with the budget, or with a share of it."""
+    has_share = isinstance(config, PQN) or (isinstance(config, DQN) and config.has_share)
+    return has_share or config.anneal_steps is None
+
+
+def caution(config: AnyConfig) -> str:
+    """What is said of a configuration that learns nothing."""
+    if not isinstance(config, DQN):
+        return ""
+    return schedules.caution(config.agent.warmup, config.run, config.loop.steps_per_update)
 
 
 RAINBOW = dqn.Config(
@@ -250,9 +271,10 @@ def raw_board(size: int) -> DQN:
             updates_per_rollout=64,
             capacity=10_000,
             target_period=100,
-            epsilon_transitions=4_000,
             double=False,
         ),
+        explore_share=0.002,
+        importance_share=1.0,
     )
 
 
@@ -276,9 +298,10 @@ def compass_dqn(size: int) -> DQN:
             updates_per_rollout=64,
             capacity=50_000,
             target_period=500,
-            epsilon_transitions=200_000,
             double=False,
         ),
+        explore_share=0.2,
+        importance_share=1.0,
     )
 
 
@@ -290,6 +313,8 @@ def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -
         loop=LoopConfig(num_envs=256, num_steps=1),
         run=settings.PlayConfig(total_steps=2_000_000, max_episodes=5_000, evaluate_every=3),
         agent=agent,
+        explore_share=0.025,
+        importance_share=0.5,
     )
 
 

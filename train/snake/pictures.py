@@ -18,14 +18,13 @@ from train.host.numbers import quantity
 from train.host.program import Run
 from train.host.progress import busy
 from train.host.settings import Evaluation
-from train.snake.config import AnyConfig, make_env
+from train.snake.config import AnyConfig, environment, make_env
 from train.snake.training import ENDINGS, SCORE, make_training
 
 
 def draw(run: Run, count: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
     """Curve and endings of a run; a histogram of `count` games with `key`, a film of the best."""
-    game = run.config.env
-    title = f"Snake {game.rows}×{game.cols}, {game.observation}"
+    title = environment(run.config)
     made = [pictures.draw_curve(run.directory, SCORE, title)]
     if path := outcomes.draw_endings(run.directory, ENDINGS, f"{title}: how training games ended"):
         made.append(path)

@@ -3,7 +3,7 @@
 from train.host.program import Evaluator, Program
 from train.host.run import Result, train_program
 from train.snake import evaluation, pictures, scene
-from train.snake.config import PRESETS, SUMMARIES, AnyConfig, idle
+from train.snake.config import PRESETS, SUMMARIES, AnyConfig, environment, idle
 from train.snake.training import make_training
 
 PROGRAM = Program(
@@ -13,6 +13,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=environment,
     pictures=pictures.draw,
     evaluator=Evaluator(evaluation.Options, evaluation.evaluate),
     film=pictures.film,

@@ -4,7 +4,7 @@ from envs.snake.env import Params, Snake
 from jaxrl.loop import make_loop
 from jaxrl.types import Agent
 from train.host import games, limits, settings
-from train.snake.config import AnyConfig, check, make_agent, make_env
+from train.snake.config import AnyConfig, caution, check, follows_budget, make_agent, make_env
 
 SCORE = "score"
 """Pieces of food eaten in a game."""
@@ -38,7 +38,8 @@ def make_training(config: AnyConfig) -> settings.Training:
         steps_per_update=config.loop.steps_per_update,
         score=SCORE,
         endings=ENDINGS,
-        budget_shapes_learning=config.anneal_steps is None,
+        budget_shapes_learning=follows_budget(config),
+        caution=caution(config),
     )
 
 

@@ -1,6 +1,7 @@
 """`python -m train.sweep NAME [PRESET] --vary FIELD=VALUES ... [--field value ...]`."""
 
 import sys
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,11 +14,13 @@ from jaxrl.checks import Count, CountOrZero
 from train.host import records, start
 from train.host.command import command, parse
 from train.host.config import check_options, field_of, flag, plain, rebuild
+from train.host.defaults import fields_in, preset_line
 from train.host.errors import UsageError
 from train.host.flags import parse_known
 from train.host.numbers import quantity
 from train.host.program import Program, find
 from train.host.runs import with_evaluation
+from train.host.saved import without_config
 from train.host.signals import interruption
 from train.host.suggestions import perhaps
 from train.sweep import batches, cluster, files, plan, search_plan
@@ -96,14 +99,14 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     if not name:
         raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
     program = program_of(name)
-    config, preset = parse(program, [*([preset] if preset else []), *flags], OF_ONE_RUN)
+    config, preset, variations = read(program, preset, options, flags)
     run, default = config.run, program.presets[preset].run
     if run.resume or run.directory or run.num_seeds != default.num_seeds:
         raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
     config = with_evaluation(config, num_seeds=1)  # some presets have several
     search_plan.refuse_options(options, Options.seeds)
-    config = without_scores(config, program.presets[preset])
-    found = sweep_of(program, preset, config, options, flags)
+    config = without_scores(config, fields_in(flags))
+    found = sweep_of(program, preset, config, options, variations)
     directory = Path(options.directory or records.create_dated(Path("runs"), f"sweep-{name}"))
     if options.directory:
         records.create(options.directory, "sweep")
@@ -121,6 +124,26 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     return told(found, options)
 
 
+def read(
+    program: Program, preset: str, options: Options, flags: list[str]
+) -> tuple[Any, str, list[Variation]]:
+    """The configuration of all members, its preset, and what is varied, which that suits, too.
+
+    Raises UsageError where no preset suits all of it; the values in a file are used as they are.
+    """
+    config, chosen = parse(program, [*([preset] if preset else []), *flags], OF_ONE_RUN)
+    variations = variations_of(program, chosen, config, options, flags)
+    presets = plan.suited_presets(program, chosen, config, variations)
+    if without_config(flags)[0] or presets.keys() == {chosen}:
+        return config, chosen, variations
+    if len(presets) > 1:
+        places = ", ".join(f"{name} for {program.environment(x)}" for name, x in presets.items())
+        raise UsageError(f"--vary needs different presets, {places}: sweep each of them by itself")
+    ((suited, changed),) = presets.items()
+    print(preset_line(program, chosen, suited, changed))
+    return *parse(program, [suited, *flags], OF_ONE_RUN), variations
+
+
 def program_of(name: str) -> Program:
     """The program of a name, or of a module of one's own. Raises UsageError."""
     folders = (path.parent.name for path in Path(train.__file__).parent.glob("*/program.py"))
@@ -134,13 +157,17 @@ def program_of(name: str) -> Program:
     raise UsageError(f"there is no program {name}{guess}: choose one of {', '.join(ours)}")
 
 
-def without_scores(config: Any, default: Any) -> Any:
-    """`config` without scores while training, and without a log: members are compared after it."""
+def without_scores(config: Any, fields: Collection[str]) -> Any:
+    """`config` without scores while training, and without a log: members are compared after it.
+
+    Raises UsageError if flags have set one of these to something, among other `fields`.
+    """
     off = {"evaluate_every": 0, "patience": None, "log": "none", "distributed": ""}
-    names = [name for name in off if hasattr(config.run, name)]
-    if given := [x for x in names if getattr(config.run, x) != getattr(default.run, x)]:
-        raise UsageError(f"{flag(f'run.{given[0]}')} is for a single run: leave it out of a sweep")
-    return with_evaluation(config, **{name: off[name] for name in names})
+    off = {name: value for name, value in off.items() if hasattr(config.run, name)}
+    for name, value in off.items():
+        if f"run.{name}" in fields and getattr(config.run, name) != value:
+            raise UsageError(f"{flag(f'run.{name}')} is for a single run: leave it out of a sweep")
+    return with_evaluation(config, **off)
 
 
 def again(directory: Path) -> Sweep:
@@ -149,7 +176,8 @@ def again(directory: Path) -> Sweep:
     program = find(saved["program"], directory)
     config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
     options = Options(**saved["options"])
-    found = sweep_of(program, saved["preset"], config, options, [], saved["batches"])
+    variations = variations_of(program, saved["preset"], config, options, [])
+    found = sweep_of(program, saved["preset"], config, options, variations, saved["batches"])
     return told(replace(found, directory=directory), options)
 
 
@@ -158,13 +186,12 @@ def sweep_of(
     preset: str,
     config: Any,
     options: Options,
-    flags: list[str],
+    variations: list[Variation],
     saved: list[list[int]] | None = None,
 ) -> Sweep:
     """The sweep or search, without its directory; `saved` are the members of its batches."""
     console = Console(highlight=False, soft_wrap=True)
     confirm = options.seeds if options.confirm is None else options.confirm
-    variations = variations_of(program, preset, config, options, flags)
     about = (Path(), confirm, console)
     if options.search:
         if config.run.devices not in ("auto", "1"):
@@ -205,6 +232,8 @@ def told(found: Sweep, options: Options) -> Sweep:
             f"in {batches}"
         )
     found.console.print(f"{what}; the sweep is in {found.directory}", markup=False)
+    if training.caution:
+        found.console.print(training.caution, markup=False)
     return found
 
 

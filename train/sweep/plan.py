@@ -5,6 +5,7 @@ combines, or `agent.learning_rate=log:1e-4..1e-2` and `agent.discount=0.9..0.99`
 `--random` draws.
 """
 
+import contextlib
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -101,6 +102,8 @@ def interval(text: str, name: str, found: re.Match, parsed: Callable[[str, str],
 
 def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str, str], Any]:
     """`(name, value) -> value` as the command line of the program reads it."""
+    # the preset is chosen already, and what has no effect is refused with all values together
+    program = program._replace(preset_for=lambda preset, config: preset, idle=lambda config: {})
 
     def parsed(name: str, value: str) -> Any:
         if not value:
@@ -119,6 +122,23 @@ def switch(name: str, value: str) -> bool:
     if value.lower() not in known:
         raise UsageError(f"--vary {name}={value}: a switch is on or off")
     return known[value.lower()]
+
+
+def suited_presets(
+    program: Program, preset: str, config: Any, variations: Sequence[Variation]
+) -> dict[str, Any]:
+    """The presets that suit the configurations to try, each with the first of these.
+
+    One that the program refuses needs none.
+    """
+    fixed = [x for x in variations if not isinstance(x.choices, Interval)]
+    fixed = [x for x in fixed if not isinstance(x.choices[0], float)]  # a number suits as another
+    presets: dict[str, Any] = {}
+    for values in grid(fixed):
+        changed = config_of(config, values)
+        with contextlib.suppress(ValueError):
+            presets.setdefault(program.preset_for(preset, changed), changed)
+    return presets or {preset: config}
 
 
 def grid(variations: Sequence[Variation]) -> list[dict[str, Any]]:

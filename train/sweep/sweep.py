@@ -10,7 +10,7 @@ import jax
 from rich.console import Console
 
 from jaxrl import checkpoint
-from train.host import compiled, metrics_file, records
+from train.host import compiled, metrics_file, pictures, records
 from train.host.config import plain
 from train.host.program import Program
 from train.host.settings import Training
@@ -212,13 +212,12 @@ def score_of(
 
 
 def last_scores(directory: Path, score: str) -> dict[int, float | None]:
-    """The last known score in training of each member."""
-    found = {}
+    """The last known score in training of each member, as its curve ends."""
+    rows: dict[int, list[dict[str, Any]]] = {}
     for row in metrics_file.read_metrics(directory):
-        value = (row["agent"] | row["finished"]).get(score)
-        if value is not None:
-            found[row["member"]] = value
-    return found
+        rows.setdefault(row["member"], []).append(row)
+    ends = {member: pictures.curves(mine, score, "steps") for member, mine in rows.items()}
+    return {member: float(curve[-1][1][-1]) for member, curve in ends.items() if curve}
 
 
 def member_of(trial: Trial, row: dict[str, Any]) -> Member:

@@ -16,6 +16,7 @@ from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent, AgentState, PyTree
+from train.host import schedules
 from train.host.errors import UsageError
 from train.two_snake import trained
 from train.two_snake.config import DQN, AnyConfig, total_updates
@@ -43,10 +44,13 @@ def make_learner(config: AnyConfig, greedy: bool = False) -> Agent:
 
 def annealed(config: AnyConfig) -> Any:
     """The configuration of the agent, with its schedules in updates."""
+    agent, each = config.agent, 1
+    if isinstance(config, DQN):
+        agent = schedules.scheduled_agent(config.agent, config, config.run.total_steps)
+        each = agent.updates_per_rollout
     if not config.anneal:
-        return config.agent
-    each = config.agent.updates_per_rollout if isinstance(config, DQN) else 1
-    return replace(config.agent, anneal_updates=float(total_updates(config) * each))
+        return agent
+    return replace(agent, anneal_updates=float(total_updates(config) * each))
 
 
 def acting_by(config: AnyConfig, params: PyTree) -> AgentState:

@@ -11,7 +11,7 @@ from jaxrl import checks, self_play
 from jaxrl.agents import dqn, ppo
 from jaxrl.checks import Count, Range
 from jaxrl.loop import Config as LoopConfig
-from train.host import settings
+from train.host import schedules, settings
 from train.two_snake.curriculum import Curriculum, Stage, Weights
 from train.two_snake.curriculum import check as check_curriculum
 
@@ -84,7 +84,7 @@ class PPO(Config):
 
 
 @dataclass(frozen=True)
-class DQN(Config):
+class DQN(schedules.Shares, Config):
     """Trains a snake to beat another one on the same board, by deep Q-learning."""
 
     agent: dqn.Config = dqn.Config(
@@ -160,7 +160,21 @@ def idle_in_agent(config: AnyConfig) -> dict[str, str]:
             of_ppo["agent.entropy_gain"] = "it needs agent.target-entropy"
         return of_ppo | {"network.dueling": "it needs a preset of DQN"}
     of_dqn = {f"agent.{name}": why for name, why in dqn.idle(config.agent).items()}
+    of_dqn = schedules.idle(config.agent, config) | of_dqn
     return of_dqn | {"network.shared": "it needs a preset of PPO"}
+
+
+def follows_budget(config: AnyConfig) -> bool:
+    """Whether a schedule ends with the budget, or with a share of it."""
+    has_share = isinstance(config, DQN) and config.has_share
+    return has_share or config.anneal or len(config.curriculum.stages()) > 1
+
+
+def caution(config: AnyConfig) -> str:
+    """What is said of a configuration that learns nothing."""
+    if not isinstance(config, DQN):
+        return ""
+    return schedules.caution(config.agent.warmup, config.run, config.loop.steps_per_update)
 
 
 def total_updates(config: Config) -> int:
@@ -200,7 +214,7 @@ PRESETS: dict[str, AnyConfig] = {
     "direct": PPO(curriculum=alone(Stage(Weights(rival=1.0)), "pool")),
     "greedy": PPO(curriculum=alone(Stage(Weights(greedy=1.0)), "greedy")),
     "guest": PPO(curriculum=alone(Stage(Weights(guest=1.0)), "pool"), opponent="two-snakes"),
-    "dqn": DQN(),
+    "dqn": DQN(explore_share=0.2, importance_share=1.0),
 }
 
 SUMMARIES = {

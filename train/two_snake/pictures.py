@@ -35,7 +35,7 @@ COLOURS = {
 """Colours of the opponents, safe for the colour-blind."""
 
 
-def draw_curve(directory: Path, config: AnyConfig) -> Path:
+def draw_curve(directory: Path, config: AnyConfig, title: str) -> Path:
     """Writes `learning_curve.png` into a run directory.
 
     The share of training games won over steps: a line for each opponent, the mean over seeds, and
@@ -45,7 +45,7 @@ def draw_curve(directory: Path, config: AnyConfig) -> Path:
     """
     path = directory / "learning_curve.png"
     rows = metrics_file.read_metrics(directory)
-    figure = pictures.titled((9, 4), f"Two snakes {config.env.rows}×{config.env.cols}")
+    figure = pictures.titled((9, 4), title)
     axes = figure.subplots()
     end = max((row["steps"] for row in rows), default=0)
     scale = pictures.dress(axes, "environment steps", pictures.STEPS, end)

@@ -55,7 +55,7 @@ def evaluate(run: Run, options: Options) -> RenderableType:
 
 def draw(run: Run, count: int, key: jax.Array, played: Evaluation | None = None) -> list[Path]:
     """Curve and endings of a run; `count` games with `key` against each opponent, two filmed."""
-    made = [pictures.draw_curve(run.directory, run.config)]
+    made = [pictures.draw_curve(run.directory, run.config, run.title)]
     title = "Two snakes: how training games ended for the learner"
     if path := outcomes.draw_endings(run.directory, ENDINGS, title):
         made.append(path)
@@ -97,6 +97,7 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=lambda config: f"Two snakes {config.env.rows}×{config.env.cols}",
     pictures=draw,
     evaluator=Evaluator(Options, evaluate),
     film=film,

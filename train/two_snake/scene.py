@@ -28,6 +28,7 @@ from train.two_snake import tournament
 from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import Arena, Sides
 from train.two_snake.trained import parameters
+from train.two_snake.training import make_player
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("two_snake.js")
 ENDINGS = {
@@ -55,11 +56,9 @@ def show(run: Run, wanted: Wanted) -> Scene:
 def live(run: Run, member: int) -> Live:
     """A game of the trained snake against itself, or against a person who steers the red one."""
     config = runs.with_evaluation(run.config, evaluation_greedy=True)
-    learned = parameters(run.agents[member])
-    env, player = tournament.make_env(config), tournament.make_agent(config)
-    params = tournament.params_of(config, RIVAL, None)
+    env, params, agent, on_both_sides = make_player(config)
     return Live(
-        *(env, params, player, Sides(learned, learned)),
+        *(env, params, agent, on_both_sides(run.agents[member])),
         look=lambda game: looks(env, game, by_itself=True),
         scripts=SCRIPTS,
         constants=lambda state: constants(config),

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from jaxrl import self_play
 from jaxrl.types import AgentState
-from train.host import runs, store
+from train.host import store
 from train.host.errors import UsageError
 from train.two_snake.config import AnyConfig
 
@@ -25,7 +25,7 @@ def load(name: str, best: bool = False) -> Player:
     such snake.
     """
     is_run = (Path(name) / "config.yaml").is_file()
-    run = runs.load(name, best) if is_run else store.as_run(name)
+    run = store.of_source(name, best)
     if run.program.name != "two_snake":
         raise UsageError(f"{name} is of {run.program.address}; expected players of train.two_snake")
     title = store.name_of(name, None) if is_run else store.name_of(None, name)

@@ -5,16 +5,24 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from envs.two_snake.env import Params
+from envs.two_snake.env import RIVAL, Params
 from jaxrl import self_play
 from jaxrl.loop import Curriculum, Metrics, make_loop
 from jaxrl.types import AgentState
 from train.host import settings
+from train.host.player import Player
 from train.two_snake import curriculum as stages
 from train.two_snake import evaluation
 from train.two_snake import tournament as arena
 from train.two_snake.agents import make_agent
-from train.two_snake.config import AnyConfig, check, make_env, total_updates
+from train.two_snake.config import (
+    AnyConfig,
+    caution,
+    check,
+    follows_budget,
+    make_env,
+    total_updates,
+)
 from train.two_snake.curriculum import Progress
 from train.two_snake.trained import parameters
 
@@ -40,11 +48,13 @@ def make_training(config: AnyConfig) -> settings.Training:
             config, [parameters(agent) for agent in agents], seeds, keys
         ),
         games=partial(games_of, config),
+        player=make_player(config),
         blocks=config.loop.blocks,
         steps_per_update=config.loop.steps_per_update,
         score=evaluation.SCORE,
         endings=ENDINGS,
-        budget_shapes_learning=config.anneal or len(config.curriculum.stages()) > 1,
+        budget_shapes_learning=follows_budget(config),
+        caution=caution(config),
     )
 
 
@@ -75,6 +85,17 @@ def promoted(
         return player
     player = jax.lax.cond(is_new, self_play.snapshot, lambda player: player, player)
     return player._replace(is_frozen=stages.is_frozen(config.curriculum, stage))
+
+
+def make_player(config: AnyConfig) -> Player:
+    """The snake against itself: it moves both sides."""
+    env, agent = arena.make_env(config), arena.make_agent(config)
+
+    def on_both_sides(state: AgentState) -> arena.Sides:
+        learned = parameters(state)
+        return arena.Sides(learned, learned)
+
+    return Player(env, arena.params_of(config, RIVAL, None), agent, on_both_sides)
 
 
 def games_of(config: AnyConfig, count: int) -> settings.EpisodesOf:

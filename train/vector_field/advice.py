@@ -34,6 +34,7 @@ from train.vector_field import fitted, rig
 from train.vector_field.advice_picture import draw
 from train.vector_field.fitted import Fitted
 from train.vector_field.rig import MOST_STEPS, Asked
+from train.vector_field.step_time import StepTime
 
 COMMAND = "python -m train.vector_field advise"
 RANDOM = 256
@@ -63,7 +64,8 @@ class Options:
     rate: Span = math.inf
     """Largest change of a component from one step to the next; counts from the last input."""
     charge: Span = math.inf
-    """Largest sum of |input| times the time of a step, over all steps and components."""
+    """Largest sum of |input| times the time of a step, over all steps and components; of data whose
+    time is not known, of |input| alone."""
     inputs: str = ""
     """An npz file with u [H, m] or [N, H, m]: choose among these inputs instead of searching."""
     state: tuple[float, ...] = ()
@@ -103,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
             question, advice = advised(model, options)
         for path in write(Path(options.out or options.run), model, question, advice, options):
             Console().print(str(path), soft_wrap=True)
-        Console().print(table(advice))
+        Console().print(table(advice, model.time))
 
     return command(advise, arguments)
 
@@ -155,6 +157,8 @@ def write(
             "hold": options.hold,
         },
         "candidate": advice.candidate,
+        "step_time": model.time.length,
+        "time_unit": model.time.unit,
         "nats": {
             "advised": advice.gain,
             "random": {
@@ -182,7 +186,7 @@ def write(
         **map_of,
     }
     write_arrays(paths[1], arrays)
-    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model.trail)
+    draw(paths[2], arrays, advice.gain, advice.quiet_gain, model)
     return paths
 
 
@@ -205,9 +209,10 @@ def information_map(model: Fitted, states: np.ndarray) -> dict[str, np.ndarray]:
     return {"axis": axis, "field": np.asarray(field), "deviation": np.asarray(deviation)}
 
 
-def table(advice: Advice) -> Table:
+def table(advice: Advice, time: StepTime) -> Table:
     """What each kind of input is expected to teach."""
-    made = Table(title="expected information about the field", caption="in nats; more is better")
+    caption = f"in nats, of inputs for {time.text(len(advice.plan))}; more is better"
+    made = Table(title="expected information about the field", caption=caption)
     for heading in ("inputs", "nats"):
         made.add_column(heading, justify="left" if heading == "inputs" else "right")
     name = "advised" if advice.candidate is None else f"candidate {advice.candidate}, advised"

@@ -14,29 +14,30 @@ from train.host import pictures
 from train.host.pictures import GREY, VERMILLION
 from train.vector_field import maps
 from train.vector_field.curves import COLOURS
+from train.vector_field.fitted import Fitted
 
 PATHS = 200
 """States of the record that are drawn, at most."""
 
 
 def draw(
-    path: Path, arrays: dict[str, np.ndarray], gain: float, without: float, trail: np.ndarray
+    path: Path, arrays: dict[str, np.ndarray], gain: float, without: float, model: Fitted
 ) -> None:
-    """Draws `advice.npz` and the newest filtered states `trail` `[T, d]`; writes a PNG."""
+    """Draws `advice.npz` and the newest filtered states of the record; writes a PNG."""
     figure = pictures.titled((11, 4.2), "Inputs to try next")
     where, inputs, gains = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.9))
-    bar = figure.colorbar(_map(where, arrays, trail), ax=where, aspect=25, pad=0.02)
+    bar = figure.colorbar(_map(where, arrays, model.trail), ax=where, aspect=25, pad=0.02)
     bar.set_label("standard deviation of a velocity", size=8)
     bar.ax.tick_params(labelsize=7)
     shown = maps.ticks(*bar.mappable.get_clim())
     bar.set_ticks(shown, labels=[f"{tick:g}" for tick in shown], minor=False)
     bar.set_ticks([], minor=True)
-    steps = np.arange(len(arrays["inputs"]) + 1)
+    moments = model.time.length * np.arange(len(arrays["inputs"]) + 1)
     for i, of_input in enumerate(arrays["inputs"].T):
         values = np.append(of_input, of_input[-1])
-        inputs.step(steps, values, where="post", color=COLOURS[i % 8], label=f"input {i + 1}")
+        inputs.step(moments, values, where="post", color=COLOURS[i % 8], label=f"input {i + 1}")
     inputs.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
-    inputs.set(xlabel="steps from now", xlim=(0, steps[-1]))
+    inputs.set(xlabel=model.time.axis("time from now"), xlim=(0, moments[-1]))
     inputs.set_title("planned inputs", loc="left", size=10)
     if arrays["inputs"].shape[1] <= 8:
         inputs.legend(frameon=False, fontsize=8)

@@ -12,7 +12,7 @@ from envs.vector_field.env import FIELDS
 from envs.vector_field.fields import check_dimension
 from jaxrl import checks
 from jaxrl.agents import field_learner, sequence_vae
-from jaxrl.checks import INT32, Count, NonNegative, Range
+from jaxrl.checks import INT32, Count, NonNegative, Positive, Range
 from jaxrl.dynamics import bases, rbf, stimulation
 from jaxrl.networks.decoder import Decoder
 from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
@@ -133,6 +133,10 @@ class Config:
     data: tuple[str, ...] = ()
     """Files npz with y, or spike_times, and u: the sequence VAE learns from these data, without
     experiments."""
+    step_time: Positive | None = None
+    """With data: how long a step lasts, for axes and limits; None: as dt in the files says."""
+    time_unit: str = ""
+    """With data: the unit of that, such as s or ms; empty: as time_unit in the files says."""
     batch_size: Count = 16
     """With data: windows in a gradient step."""
     validation_share: Annotated[float, Range(above=0.0, below=1.0)] = 0.2

@@ -31,6 +31,7 @@ from train.vector_field import experiments, recorded, recordings, scores
 from train.vector_field.config import make_env, make_learner, make_model, policies_of
 from train.vector_field.learners import Own, of_vae
 from train.vector_field.recordings import Data
+from train.vector_field.step_time import StepTime
 from train.vector_field.training import samples_of
 
 
@@ -63,10 +64,11 @@ class Fitted(NamedTuple):
     """What plans are made with."""
     low: np.ndarray  # [m] smallest inputs that were given, or may be
     high: np.ndarray  # [m] largest
-    dt: float  # time of a step
+    dt: float  # time of a step of the model: velocities are per unit of it
     dims: int  # d
     now: Moment | None  # None if nothing is left of what was recorded
     trail: np.ndarray  # [T, d] filtered states, the newest last; may be empty
+    time: StepTime  # of a step, in the unit of the data; of experiments `dt`
 
 
 @in_float32
@@ -122,7 +124,8 @@ def of_data(run: Run, s: int) -> Fitted:
     low = np.where(given.min(0) >= 0, 0.0, -largest)  # such as light, which is never negative
     forecast = partial(latent_filter.forecast, model, params, known)
     moment = Moment(trail[-1], before)
-    return _made(own, forecast, low, largest, config.env.dt, model.latent, moment, trail)
+    time = recorded.step_time_of(config)
+    return _made(own, forecast, low, largest, config.env.dt, model.latent, moment, trail, time)
 
 
 def gathered(model: SequenceVAE, params: PyTree, known: Known, data: Data) -> jax.Array:
@@ -169,6 +172,7 @@ def _made(
     dims: int,
     now: Moment | None,
     trail: np.ndarray,
+    time: StepTime | None = None,
 ) -> Fitted:
     """With functions of NumPy arrays, in which NaN is a missing observation."""
     filtered, ahead = jax.jit(own.beliefs), jax.jit(forecast, static_argnums=2)
@@ -209,4 +213,5 @@ def _made(
         dims=dims,
         now=now,
         trail=trail,
+        time=time or StepTime(float(dt), ""),
     )

@@ -22,7 +22,9 @@ def idle(config: Config) -> dict[str, str]:
         names += [f"env.{name}" for name in worldly]
         names += ["policies", "noise_is_known", "box", "plane", "stop_gain", "stop_over"]
         return dict.fromkeys(names, why) | dict.fromkeys(waves, "model.field or its grid sets it")
-    found: dict[str, str] = dict.fromkeys(("batch_size", "validation_share"), "it needs --data")
+    found: dict[str, str] = dict.fromkeys(
+        ("batch_size", "validation_share", "step_time", "time_unit"), "it needs --data"
+    )
     if config.env.dimension == 2:
         found["plane"] = "the plane has two dimensions"
     if not config.stop_gain:

@@ -19,6 +19,7 @@ from train.vector_field import curves, experiments, maps, series
 from train.vector_field import scores as field_scores
 from train.vector_field.config import Config, make_env, make_learner, policies_of
 from train.vector_field.reach import grid_points, projected
+from train.vector_field.step_time import StepTime
 
 SETTLING = 20
 """Samples in which a filter finds the state, before those that are shown."""
@@ -97,7 +98,7 @@ def draw_channels(
         observed[SETTLING:],
         expected[SETTLING:],
         inputs[SETTLING:],
-        config.env.dt,
+        StepTime(config.env.dt, ""),
         f"Channels and forecasts: {name} on {field}, seed {config.run.seed}",
     )
     return path

@@ -81,6 +81,13 @@ def tables(run: Run) -> Iterator[Any]:
         yield f"{name}: passed over {quantity(count, 'plans')}, of a cost that is not finite"
 
 
+def environment(config: Config) -> str:
+    """What a configuration learns in, for titles."""
+    if config.data:
+        return ", ".join(Path(x).name for x in config.data)
+    return ", ".join(config.env.fields).replace("_", " ")
+
+
 PROGRAM = Program(
     name="vector_field",
     presets=PRESETS,
@@ -88,11 +95,14 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    environment=environment,
     static={"stop_gain": "whether experiments may stop decides what is compiled"},
     pictures=draw,
     tables=tables,
     episodes=scene.show,
     live=scene.live,
+    alternative="train.vector_field.fitted.load loads what a run has learned; see "
+    "docs/active_dynamics.md",
 )
 
 

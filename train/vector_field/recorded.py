@@ -22,15 +22,16 @@ from jaxrl.dynamics.stimulation import Known
 from jaxrl.loop import Metrics
 from jaxrl.networks import latent_filter
 from jaxrl.types import AgentState
-from train.host import scores, settings
+from train.host import constants, scores, settings
 from train.host.numbers import quantity
 from train.host.pictures import BLUE, GREY, legend_below, save
 from train.host.progress import busy
 from train.host.records import write_arrays
-from train.vector_field import baselines, episodes, series
+from train.vector_field import baselines, episodes, series, step_time
 from train.vector_field.config import Config, make_model
 from train.vector_field.recordings import Data, load, oddities
 from train.vector_field.scores import AHEAD, SKIPPED
+from train.vector_field.step_time import StepTime
 
 SCORE = "r2_10"
 SHOWN = (0, 1, 10, 30)
@@ -59,7 +60,8 @@ class State(NamedTuple):
 
 def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for files that cannot be used."""
-    data = load(config.data, config.env.bin_width)
+    data, time = load(config.data, config.env.bin_width), step_time_of(config)
+    step_time.tell(", ".join(config.data), time, config.env.dt, tuple(data.lengths.tolist()))
     for oddity in oddities(data, config.env.noise):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
     config = fitting(config, data)
@@ -114,6 +116,11 @@ def fitting(config: Config, data: Data) -> Config:
     return replace(config, env=env)
 
 
+def step_time_of(config: Config) -> StepTime:
+    """The time of a step of the data. Raises ValueError for what contradicts itself."""
+    return step_time.load(config.data, config.env.bin_width, config.step_time, config.time_unit)
+
+
 def split(config: Config, data: Data) -> tuple[Data, Data]:
     """Training data and held-out data; raises ValueError unless these can be scored."""
     least = config.vae.window + SKIPPED + AHEAD
@@ -137,6 +144,11 @@ def held_out_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> jax.Arr
     return episodes.r2(held_out, episodes.forecasts(held_out, of_episode))
 
 
+def compiled_r2(config: Config, model: Any, held_out: Data, fit: Fit) -> constants.Compiled:
+    """`held_out_r2` of fits like this one."""
+    return constants.trace(partial(held_out_r2, config, model, held_out), fit).compile()
+
+
 def evaluate(
     config: Config,
     model: Any,
@@ -145,7 +157,7 @@ def evaluate(
     *trained: *settings.Trained,
 ) -> settings.Evaluation:
     """R² of forecasts of the held-out data, for every seed, and that of simple models."""
-    r2_of = jax.jit(partial(held_out_r2, config, model, held_out))
+    r2_of = compiled_r2(config, model, held_out, trained[0][0])
 
     def measure(fit: Fit, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
@@ -154,8 +166,10 @@ def evaluate(
 
     with busy("fitting simple models"):
         simple = simple_r2(training, held_out, config.model.grid.dims)
+    time = step_time_of(config)
     listed = {name: np.asarray(x).tolist() for name, x in simple.items()}
-    return scores.measured(*trained, SCORE, measure, table, baselines=listed)
+    about = {"step_time": time.length, "time_unit": time.unit, "baselines": listed}
+    return scores.measured(*trained, SCORE, measure, table, **about)
 
 
 def simple_r2(training: Data, held_out: Data, dims: int) -> dict[str, Any]:
@@ -167,7 +181,8 @@ def simple_r2(training: Data, held_out: Data, dims: int) -> dict[str, Any]:
 
 def table(content: dict[str, Any]) -> Table:
     """A row for each seed and each simple model."""
-    caption = "R² of observations so many steps ahead, in the held-out part of the record"
+    each = each_step(StepTime(content["step_time"], content["time_unit"]))
+    caption = f"R² of observations so many steps{each} ahead, in the held-out part of the record"
     if order := content["baselines"]["arx_order"]:
         caption += f"; ARX of {quantity(order, 'steps')} of the past"
     made = Table(title="forecasts of recorded data", caption=caption)
@@ -182,13 +197,18 @@ def table(content: dict[str, Any]) -> Table:
     return made
 
 
+def each_step(time: StepTime) -> str:
+    """ " of 0.02 s", where that is known."""
+    return "" if time == StepTime() else f" of {time.text()}"
+
+
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
     """Writes a picture of the learned dynamics and the forecasts of each seed, and the arrays."""
     data = load(config.data, config.env.bin_width)
     config = fitting(config, data)
     model = make_model(config)
     training, held_out = split(config, data)
-    r2_of = jax.jit(partial(held_out_r2, config, model, held_out))
+    r2_of = compiled_r2(config, model, held_out, agents[0])
     found = learned(config, model, agents[0], data)
     found["r2"] = np.stack([np.asarray(r2_of(agent)) for agent in agents])
     simple = simple_r2(training, held_out, model.latent)
@@ -202,7 +222,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
         np.where(data.observed[e, steps], data.y[e, steps], np.nan),
         found["forecasts"][e, steps],
         data.u[e, steps],
-        config.env.dt,
+        step_time_of(config),
         f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
     )
     write_arrays(paths[1], found)
@@ -236,7 +256,9 @@ def draw(path: Path, config: Config, states: np.ndarray, found: dict[str, np.nda
     least = {name: np.fmin.reduce(found[name], axis=None) for name in found if name[:2] == "r2"}
     low = np.fmin(least["r2"], least["r2_linear_gaussian"])
     low = np.fmin(low, np.maximum(least["r2_persistence"], -0.1))  # which may fall far below
-    right.set(xlabel="steps ahead", ylabel="R²", ylim=(low - 0.02, 1))
+    right.set(
+        xlabel=f"steps{each_step(step_time_of(config))} ahead", ylabel="R²", ylim=(low - 0.02, 1)
+    )
     right.set_title("forecasts of the held-out part", loc="left", size=10)
     legend_below(figure, right.get_legend_handles_labels()[0])
     save(figure, path)

@@ -41,7 +41,7 @@ def question(model: Fitted, state: tuple[float, ...], asked: Asked) -> Question:
             f"{asked.rate:g}: allow more of either, or give --state to begin afresh"
         )
     single = lambda x: jnp.asarray(x, jnp.float32)
-    limits = Limits(single(low), single(high), asked.rate, asked.charge, model.dt)
+    limits = Limits(single(low), single(high), asked.rate, asked.charge, model.time.length)
     return Question(model.planning, single(z), single(before), limits)
 
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from train.host import pictures
 from train.host.numbers import quantity
 from train.host.pictures import BLUE, GREY, VERMILLION
+from train.vector_field.step_time import StepTime
 
 CHANNELS = 6
 """Channels that are shown at most: those that vary most."""
@@ -25,7 +26,7 @@ def channels(
     observed: np.ndarray,
     forecasts: np.ndarray,
     inputs: np.ndarray,
-    dt: float,
+    time: StepTime,
     title: str,
     ahead: int = AHEAD,
 ) -> None:
@@ -34,26 +35,26 @@ def channels(
     NaN is missing.
 
     `forecasts` `[T, K + 1, n]` were made after each step, of that step and up to K later; those of
-    `ahead` steps later are drawn where they are of. `dt` is the time of a step. Writes a PNG, whole
+    `ahead` steps later are drawn where they are of. `time` is that of a step. Writes a PNG, whole
     or not at all. Raises ValueError for fewer steps than a forecast needs.
     """
     expected = aligned(forecasts, ahead)
     shown = slice(max(ahead, len(observed) - STEPS), None)
     chosen = most_varied(observed[shown])
-    time = dt * np.arange(len(observed))[shown]
+    moments = time.length * np.arange(len(observed))[shown]
     figure = pictures.titled((9, 0.9 * len(chosen) + 1.9), title)
     rows = figure.subplots(len(chosen) + 1, 1, sharex=True)
     for axes, channel in zip(rows, chosen, strict=False):
-        axes.plot(time, observed[shown, channel], color=GREY, linewidth=0.9, label="observed")
+        axes.plot(moments, observed[shown, channel], color=GREY, linewidth=0.9, label="observed")
         label = f"forecast {quantity(ahead, 'steps')} before"
-        axes.plot(time, expected[shown, channel], color=BLUE, linewidth=1.3, label=label)
+        axes.plot(moments, expected[shown, channel], color=BLUE, linewidth=1.3, label=label)
         r2 = explained(observed[shown, channel], expected[shown, channel])
         _name(axes, f"channel {channel + 1}", f"R² {r2:.2f}")
     for k, given in enumerate(inputs[shown].T):
         style = {"color": VERMILLION, "linewidth": 1.0, "alpha": 1 / (1 + k)}
-        rows[-1].step(time, given, where="post", label="inputs" if k == 0 else None, **style)
+        rows[-1].step(moments, given, where="post", label="inputs" if k == 0 else None, **style)
     _name(rows[-1], "inputs", "")
-    rows[-1].set_xlabel("time")
+    rows[-1].set_xlabel(time.axis())
     handles = [*rows[0].get_legend_handles_labels()[0], *rows[-1].get_legend_handles_labels()[0]]
     pictures.legend_below(figure, handles, 3)
     pictures.save(figure, path)

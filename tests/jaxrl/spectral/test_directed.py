@@ -111,8 +111,8 @@ def test_ritz_pairs_in_spans_that_hold_eigenvectors_are_exact():
     features = features_of(mixed(true.right, 4), mixed(true.left, 5))
     chain_, weight = (jnp.asarray(x, jnp.float32) for x in (P, w))
     found = ritz(features, chain_, weight, GAMMA)
-    np.testing.assert_allclose(found.values, true.values[:3], atol=1e-5)
-    right, left = directed.read(features, found)
+    np.testing.assert_allclose(found.values[:3], true.values[:3], atol=1e-5)
+    right, left = (side[:, :3] for side in directed.read(features, found))
     for mine, theirs in ((right, true.right), (left, true.left)):
         inner = np.abs(np.sum(w[:, None] * np.conj(mine) * theirs[:, :3], axis=0))
         size = np.sqrt(w @ np.abs(mine) ** 2) * np.sqrt(w @ np.abs(theirs[:, :3]) ** 2)
@@ -128,14 +128,77 @@ def test_ritz_errors_of_values_are_products_of_the_errors_of_both_sides():
     true = directed.eigenpairs(P, w, GAMMA)
     noise = np.random.default_rng(6).normal(size=(2, 12, 3))
     errors = []
-    for size in (0.1, 0.01):
+    for size in (0.03, 0.003):
         features = features_of(
             mixed(true.right, 4) + size * noise[0], mixed(true.left, 5) + size * noise[1]
         )
         arrays = (jnp.asarray(x, jnp.float32) for x in (P, w))
         found = ritz(features, *arrays, GAMMA)
-        errors.append(np.abs(found.values - true.values[:3]).max())
+        errors.append(np.abs(found.values[:3] - true.values[:3]).max())
     assert 30 < errors[0] / errors[1] < 300
+
+
+def corridor(size: int) -> np.ndarray:
+    """A walk to and fro whose last step forwards leads back to the beginning."""
+    P = (np.eye(size, k=1) + np.eye(size, k=-1)) / 2
+    P[0, 0], P[-1, 0] = 0.5, 0.5
+    return P
+
+
+def singular_functions(P: np.ndarray, m: int) -> tuple[jax.Array, np.ndarray]:
+    """The best features `[S, 2, m]` that can be learned, and the law of states that end a pair."""
+    M = laplacian.sampled_pairs(P, np.full(len(P), 1 / len(P)), 50, GAMMA)
+    first, second = M.sum(axis=1), M.sum(axis=0)
+    u, _, vt = np.linalg.svd(M / np.sqrt(np.outer(first, second)))
+    right, left = u / np.sqrt(first)[:, None], vt.T / np.sqrt(second)[:, None]
+    return features_of(right[:, :m], left[:, :m]), second
+
+
+@pytest.mark.parametrize(("m", "tolerance"), [(6, 3e-4), (10, 1e-5)])
+def test_portals_add_no_eigenvalues_that_the_walk_does_not_have(m, tolerance):
+    """A projection of right features along left ones makes errors of 0.001 and 0.03."""
+    P = corridor(16)
+    features, w = singular_functions(P, m)
+    solution = ritz(features, *(jnp.asarray(x, jnp.float32) for x in (P, w)), GAMMA)
+    solved: Any = scipy.linalg.eigvals(P)
+    true = solved[directed.order(solved, GAMMA)]
+    np.testing.assert_allclose(solution.values[:4], true[:4], atol=tolerance)
+
+
+def worst_angles(features: jax.Array, P: np.ndarray, w: np.ndarray) -> tuple[float, float]:
+    """What `eigenpair_errors` says about the first 4 pairs, and their true angles by LAPACK."""
+    transitions, arrivals = (jnp.asarray(x, jnp.float32) for x in (P, w))
+    solution = ritz(features, transitions, arrivals, GAMMA)
+    pairs = (solution.values, *directed.read(features, solution))
+    estimates = directed.eigenpair_errors(pairs, transitions, arrivals, features.shape[-1])
+    exact, sines = directed.eigenpairs(P, w, GAMMA), []
+    for mine, true in ((pairs[1], exact.right), (pairs[2], exact.left)):
+        size = lambda x: np.sqrt(w @ np.abs(x) ** 2)
+        inner = np.abs(w @ (np.conj(mine[:, :4]) * true[:, :4]))
+        sines.append(np.sqrt(1 - np.minimum(inner / size(mine[:, :4]) / size(true[:, :4]), 1) ** 2))
+    return float(np.max(estimates[:4])), float(np.max(sines))
+
+
+def test_estimated_angles_follow_the_true_ones():
+    P = corridor(24)
+    features, w = singular_functions(P, 8)
+    noise = np.random.default_rng(7).normal(size=features.shape).astype(np.float32)
+    for size in (0.003, 0.03, 0.3):
+        estimate, angle = worst_angles(features + size * noise, P, w)
+        assert angle / 4 < estimate < 4 * angle
+    features, w = singular_functions(P, 12)  # both sides together span all 24 states
+    estimate, angle = worst_angles(features, P, w)
+    assert estimate < 3e-3 > angle
+
+
+def test_pairs_that_features_have_no_room_for_count_as_wrong():
+    transitions, arrivals = (jnp.asarray(x, jnp.float32) for x in (chain(), law()))
+    features = jnp.ones((12, 2, 3))
+    solution = ritz(features, transitions, arrivals, GAMMA)
+    pairs = (solution.values, *directed.read(features, solution))
+    assert np.sum(np.abs(solution.right).sum(axis=0) > 0) == 1, "the constant vector alone"
+    errors = np.sort(directed.eigenpair_errors(pairs, transitions, arrivals, 3))
+    np.testing.assert_allclose(errors[1:], np.pi / 2)
 
 
 @pytest.mark.parametrize("features", [np.zeros((12, 2, 3)), np.ones((12, 2, 3))])

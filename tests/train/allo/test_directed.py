@@ -18,7 +18,7 @@ from tests.train.allo.test_allo import (
     read_arrays,
 )
 from train import evaluate
-from train.allo import directed_maps, scene
+from train.allo import directed_maps, directed_scores, scene
 from train.allo.training import make_problem
 from train.host import runs
 from train.host.metrics_file import read_metrics
@@ -58,6 +58,10 @@ def test_both_sides_and_hitting_times_are_found(finished):
             assert row[f"ceiling_{side}"] > 0.99
             np.testing.assert_allclose(row[side], last["agent"][side], atol=1e-4)
         assert row["eigenvalues_within"] == 5
+        assert row["is_converged"]
+        np.testing.assert_allclose(
+            row["eigenpair_angle"], last["agent"]["eigenpair_angle"], atol=1e-4
+        )
         assert row["rank_goals"] > 0.95 < row["rank_sources"]
         assert row["ceiling_rank_goals"] > row["symmetric_rank_goals"] + 0.1, "direction matters"
     true = np.array(content["true_eigenvalues"]) @ [1, 1j]
@@ -123,6 +127,14 @@ def test_an_exported_policy_holds_both_sides_and_their_values(finished, tmp_path
     for name in ("right", "left", "eigenvalue_error", "rank_goals", "rank_sources"):
         assert row[name] == pytest.approx(before[name], abs=2e-3)
     assert not [name for name in row if name.startswith(("ceiling", "symmetric"))]
+
+
+def test_seeds_that_have_not_converged_are_named():
+    rows = [{"seed": s, "similarity": 0.5, "is_converged": s == 4} for s in (3, 4, 5)]
+    assert directed_scores.unfinished_seeds(rows) == "not converged: seed 3, 5"
+    caption = str(directed_scores.scores_table(rows, 5).caption)
+    assert "not converged: seed 3, 5; eigenvectors may be off by more than 0.05 rad" in caption
+    assert "not converged" not in str(directed_scores.scores_table(rows[1:2], 5).caption)
 
 
 def test_phases_are_turned_towards_the_true_ones():

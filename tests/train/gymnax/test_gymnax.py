@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,17 @@ from jaxrl.distributions import Categorical, Normal, Squashed
 from tests.bench import flags
 from train import evaluate, render
 from train.gymnax import environments, networks
-from train.gymnax.config import PRESETS, preset_for
+from train.gymnax.config import PRESETS
 from train.gymnax.environments import Game
 from train.gymnax.networks import Network
-from train.gymnax.program import main, suited
+from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
-from train.host import records
+from train.host import command, records
 from train.host.games import GamesEvaluation
 from train.host.runs import with_evaluation
 from train.policies import export as policies
 
+main = partial(command.main, PROGRAM)
 FILE = """
 from gymnax.environments.classic_control.cartpole import CartPole, EnvParams
 
@@ -121,43 +123,43 @@ def test_what_cannot_be_made_is_refused(own_file, game, message):
         environments.make(game)
 
 
-def test_what_a_run_saved_keeps_its_preset(tmp_path):
-    """The environment chooses none, though it is a flag."""
+def test_what_a_run_saved_keeps_its_preset(tmp_path, capsys):
+    """The environment chooses none, though it is a flag; for another run the command says so."""
     records.write_config(tmp_path, "gymnax", "dqn", PRESETS["dqn"])
-    for flag in (
-        ["--config", str(tmp_path)],
-        [f"--config={tmp_path}"],
-        ["--resume", str(tmp_path)],
+    told = f"gymnax: {tmp_path} is of dqn, though dqn_minatar is for Breakout-MinAtar\n"
+    for file, line in (
+        (["--config", str(tmp_path)], told),
+        ([f"--config={tmp_path}"], told),
+        (["--resume", str(tmp_path)], ""),
     ):
-        given = [*flag, "--env.id", "Breakout-MinAtar"]
-        assert suited(given) == given
+        config, preset = command.parse(PROGRAM, [*file, "--env.id", "Breakout-MinAtar"])
+        assert preset == "dqn"
+        assert config.network == PRESETS["dqn"].network
+        assert capsys.readouterr().out == line
 
 
 @pytest.mark.parametrize(
     ("arguments", "preset"),
     [
-        ("", []),
-        ("dqn", ["dqn"]),
-        ("--env.id Breakout-MinAtar", ["ppo_minatar"]),
-        ("dqn --env.id=Breakout-MinAtar", ["dqn_minatar"]),
-        ("ppo --env.id Pendulum-v1", ["ppo_continuous"]),
-        ("sac --env.id Pendulum-v1", ["sac"]),
-        ("pqn --env.id Acrobot-v1", ["pqn"]),
-        ("ppo_minatar --env.id Freeway-MinAtar", ["ppo_minatar"]),
+        ("", "ppo"),
+        ("dqn", "dqn"),
+        ("--env.id Breakout-MinAtar", "ppo_minatar"),
+        ("dqn --env.id=Breakout-MinAtar", "dqn_minatar"),
+        ("ppo --env.id Pendulum-v1", "ppo_continuous"),
+        ("sac --env.id Pendulum-v1", "sac"),
+        ("pqn --env.id Acrobot-v1", "pqn"),
+        ("ppo_minatar --env.id Freeway-MinAtar", "ppo_minatar"),
+        ("recurrent --env.id Breakout-MinAtar", "recurrent"),
     ],
 )
 def test_the_environment_chooses_the_preset(arguments, preset, capsys):
-    given = arguments.split()
-    flags_given = [x for x in given if x not in PRESETS]
-    assert suited(given) == [*preset, *flags_given]
-    told = capsys.readouterr().out
-    assert told.startswith("gymnax: ") == (bool(preset) and preset[0] != (given[0]))
-
-
-def test_families():
-    assert preset_for("ppo", "minatar") == "ppo_minatar"
-    assert preset_for("recurrent", "minatar") == "recurrent"
-    assert preset_for("ppo", "classic") == "ppo"
+    config, chosen = command.parse(PROGRAM, arguments.split())
+    assert chosen == preset
+    assert config == replace(PRESETS[preset], env=config.env)
+    named, *_ = arguments.split() or ["ppo"]
+    is_same = preset == (named if named in PRESETS else "ppo")
+    line = f"gymnax: {preset.split('_')[0]} for {config.env.id} is the preset {preset}\n"
+    assert capsys.readouterr().out == ("" if is_same else line)
 
 
 @pytest.mark.parametrize(

@@ -3,24 +3,29 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnax.environments import spaces
 
+from jaxrl import normalisation
 from jaxrl.distributions import Categorical, Clipped, Joint, Normal, PerNode
 from tests.bench import flags
 from train.gymnax import environments, networks
-from train.gymnax.config import PRESETS, make_agent
+from train.gymnax.config import PRESETS, idle, make_agent, network_observation
 from train.gymnax.environments import Game
-from train.gymnax.program import main
+from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
+from train.host import command
 from train.host.origin import explain, origin
 from train.policies.export import main as policies
 from train.report.__main__ import main as report
 
+main = partial(command.main, PROGRAM)
 FILE = '''
 from collections import namedtuple
 
@@ -132,6 +137,18 @@ class Parts(Changed):
         return {"x": obs, "k": jnp.int32(1)}, state
     def observation_space(self, params):
         return spaces.Dict({"x": super().observation_space(params), "k": spaces.Discrete(3)})
+class Sees(Parts):
+    """Observes an image, too."""
+    def image(self, obs):
+        return {"a": jnp.full((3, 4, 1), 51, jnp.uint8), "k": jnp.int32(2), "x": obs}
+    def change(self, obs, state, reward, done, info, params):
+        return self.image(obs), state, reward, done, info
+    def reset_env(self, key, params):
+        obs, state = CartPole.reset_env(self, key, params)
+        return self.image(obs), state
+    def observation_space(self, params):
+        image = spaces.Box(0, 255, (3, 4, 1), jnp.uint8)
+        return spaces.Dict({"a": image, **super().observation_space(params).spaces})
 class LacksPart(Parts):
     def observation_space(self, params):
         return spaces.Dict({"x": Changed.observation_space(self, params), "y": spaces.Discrete(3)})
@@ -333,3 +350,47 @@ def test_observations_of_parts_are_one_vector(module):
     vector, array = (x.reset(jax.random.key(3), params)[0] for x in (env, plain))
     np.testing.assert_array_equal(vector, [*[0, 1, 0], *array])  # in the order of names
     assert observation.shape == (7,)
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_an_image_among_parts_has_its_convolutions(normalised, module):
+    """Two frames of an image, a category and a vector, and the last action: by hand."""
+    made = environments.make(Game(f"{module}:Sees", frame_stack=2, last_action=True))
+    normalise = normalisation.Config(observations=normalised)
+    config = replace(PRESETS["ppo"], normalise=normalise)
+    frames = np.random.default_rng(0).normal(size=(2, 12 + 3 + 4 + 2)).astype(np.float32)
+    frames[:, :12] = np.arange(24).reshape(2, 12)
+    network = networks.Network(hidden=(5,), channels=(2,), activation="relu")
+    torso = networks.torso(network, network_observation(config, made))
+    obs = jnp.asarray(frames.ravel())
+    features, variables = torso.init_with_output(jax.random.key(0), obs)
+    layers = jax.tree.leaves(variables["params"], is_leaf=lambda x: "kernel" in x)
+    conv, dense = sorted(layers, key=lambda x: -x["kernel"].ndim)
+    image = np.moveaxis(frames[:, :12].reshape(2, 3, 4), 0, -1) / 255
+    padded = np.pad(image, [(1, 1), (1, 1), (0, 0)])
+    seen = [
+        np.einsum("ijc,ijcf->f", padded[i : i + 3, j : j + 3], conv["kernel"]) + conv["bias"]
+        for i in range(3)
+        for j in range(4)
+    ]
+    others = [frames[:, 12:15], frames[:, 15:19], frames[:, 19:]]
+    joined = np.concatenate([np.maximum(np.ravel(seen), 0), *(x.ravel() for x in others)])
+    expected = np.maximum(joined @ dense["kernel"] + dense["bias"], 0)
+    np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-5)
+    free = made.observation.is_of_image().reshape(2, -1)
+    np.testing.assert_array_equal(free, np.tile(np.arange(21) < 12, (2, 1)))
+
+
+def test_all_networks_but_those_of_sac_take_parts_with_an_image(module):
+    game = Game(f"{module}:Sees")
+    made, network, key = environments.make(game), networks.Network(), jax.random.key(0)
+    given = (jnp.zeros(19), jnp.zeros(64))
+    builds = {networks.actor_critic: 1, networks.q_network: 1, networks.recurrent: 2}
+    for build, count in builds.items():
+        model = build(network, made.observation, made.action)
+        variables = jax.eval_shape(model.init, key, *given[:count])
+        assert (3, 3, 1, 16) in [x.shape for x in jax.tree.leaves(variables)]
+    with pytest.raises(ValueError, match="expected vectors: use ppo"):
+        networks.actor_and_critics(network, made.observation, spaces.Box(-1.0, 1.0, (2,)))
+    assert "network.channels" not in idle(replace(PRESETS["ppo"], env=game))
+    assert (made.shows_images, made.family) == (True, "classic")

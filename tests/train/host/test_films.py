@@ -6,7 +6,7 @@ from PIL import Image, ImageSequence
 
 from envs import gif
 from tests.train.images import assert_drawn
-from train.host import diagnostics, films, metrics_file
+from train.host import diagnostics, films, metrics_file, series
 
 COLOURS = np.array([[0, 0, 0], [250, 10, 20], [20, 200, 30], [255, 255, 255]], np.uint8)
 
@@ -76,3 +76,26 @@ def test_every_measure_has_a_panel(tmp_path):
     assert_drawn(path)
     (tmp_path / "metrics.jsonl").write_text("")
     assert diagnostics.draw(tmp_path, [0], "A run", "steps", {}) is None
+
+
+def test_a_short_last_chunk_is_no_fall(tmp_path):
+    """It has few episodes, and few updates for an extreme; means over updates need no more."""
+    finished, agent = [500.0, 500.0, 20.0], {"loss": [2.0, 2.0, 3.0], "step_max": [9.0, 8.0, 4.0]}
+    rows = [
+        {
+            "seed": 0,
+            "steps": steps,
+            "finished": {"return": finished[t]},
+            "agent": {name: [x[t]] for name, x in agent.items()},
+        }
+        for t, steps in enumerate((1_000, 2_000, 2_200))
+    ]
+    part = lambda group, name: series.parts([rows], group, name)[0][0].tolist()
+    assert part("finished", "return") == [500, 500, pytest.approx((5 * 500 + 20) / 6)]
+    assert part("agent", "loss") == [2, 2, 3]
+    assert part("agent", "step_max") == [9, 8, 8]
+    longer = [{**rows[2], "steps": steps} for steps in (3_000, 3_500)]
+    after = series.parts([[*rows, *longer]], "finished", "return")[0][0].tolist()
+    assert after[2:] == [pytest.approx((5 * 500 + 20) / 6), 20, 20]
+    rows[2]["finished"] = {"return": None}
+    assert part("finished", "return") == [500, 500, 500]

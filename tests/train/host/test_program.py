@@ -8,8 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import train
 from tests.train import tiny
 from tests.train.host import descent
 from tests.train.images import assert_drawn, saved
@@ -18,6 +20,8 @@ from train.host import program, records, runs
 from train.host.config import plain
 from train.host.errors import UsageError
 from train.host.program import Program
+from train.play import __main__ as play
+from train.policies import export
 from train.snake.program import PROGRAM as SNAKE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -67,12 +71,28 @@ def test_all_commands_know_a_program_of_ones_own(there: Path, capsys):
     assert records.read_config("run")["name"] == "mine"
     assert evaluate.main(["run", "--games=3"]) == 0
     assert json.loads(Path("run/eval.json").read_text())["seeds"][0]["games"] == 3
+    assert export.main(["export", "run", "walk"]) == 0
+    assert export.main(["compile", "--policy", "./walk"]) == 0
+    obs = np.array([0.5, 0.0], np.float32)
+    action, memory = train.load("run").act(obs)
+    assert (train.load("walk").act(obs)[0], memory) == (action, 1)
     Path("run/learning_curve.png").unlink()
     assert render.main(["run"]) == 0
     assert_drawn(Path("run/learning_curve.png"))
     capsys.readouterr()
     assert evaluate.main(["run", "--games=0"]) == 2
     assert "--games is 0, expected a number at least 1" in capsys.readouterr().err
+    assert render.main(["--policy", "walk"]) == 2
+    assert "cannot be filmed: use train.evaluate, or give its Program a film" in said_in(capsys)
+    assert play.main(["run", "--terminal"]) == 2
+    assert "has no step_env, get_obs, is_truncated, and the Program no live" in said_in(capsys)
+
+
+def said_in(capsys) -> str:
+    """The one line of a command that failed."""
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    return line
 
 
 def test_elsewhere_it_is_said_where_to_start(folder: Path, capsys):
@@ -127,6 +147,6 @@ def test_pictures_of_its_own_are_no_duty(there: Path):
     with saved() as figures:
         (path,) = program.learning_curve(runs.load("run"))
     assert path == Path("run/learning_curve.png")
-    assert figures[0].get_suptitle() == "mine"
+    assert figures[0].get_suptitle() == "mine, plain"
     assert figures[0].axes[0].get_ylabel() == "right"
     assert figures[0].axes[0].get_xlabel() == "environment steps"

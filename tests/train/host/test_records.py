@@ -5,6 +5,7 @@ import enum
 import io
 import json
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,17 @@ def test_differences_are_told_field_by_field():
     assert differences(plain(OTHER), json.loads(json.dumps(plain(OTHER)))) == []
 
 
+@pytest.mark.parametrize("holds_more", [False, True])
+def test_the_commit_of_a_repository_around_the_library_is_not_its_own(tmp_path, holds_more):
+    library = tmp_path / "site-packages" if holds_more else tmp_path
+    library.mkdir(exist_ok=True)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "begun"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert records.commit(library) == (None if holds_more else head.strip())
+
+
 def test_runs_of_one_second_get_directories_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -209,7 +221,7 @@ def test_an_evaluation_is_summarised(tmp_path: Path):
     assert first["terminated"]["high"] == pytest.approx(0.879, abs=1e-3)
     text = io.StringIO()
     Console(file=text, width=100).print(table)
-    assert "score of complete games" in text.getvalue()
+    assert "score at the end of complete games" in text.getvalue()
     assert text.getvalue().count(" to ") == 2
 
 

@@ -25,9 +25,10 @@ from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, TrainState, make_loop
 from tests.train import tiny
 from tests.train.host.crashes import bits, timeless_rows
-from train.host import compiled, jax_settings, metrics_file
+from train.host import compiled, jax_settings, metrics_file, preparation
 from train.host.command import main, parse
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, NonFiniteError, UsageError
+from train.host.records import CHECKPOINTS
 from train.host.run import Result, run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -278,6 +279,20 @@ def test_an_edited_config_file_is_noticed(tmp_path: Path, whole: Result):
     config, _ = parse(tiny.PROGRAM, ["--resume", str(directory)])
     with pytest.raises(UsageError, match=r"agent\.learning_rate: 0\.01 -> 0\.02"):
         train(config)
+
+
+def test_fields_that_were_added_since_a_run_began_have_their_defaults(
+    whole: Result, monkeypatch: pytest.MonkeyPatch
+):
+    saved = checkpoint.read_meta(whole.directory / CHECKPOINTS)
+    del saved["config"]["agent"]["replay"], saved["config"]["run"]["evaluate_games"]
+    monkeypatch.setattr(checkpoint, "read_meta", lambda _: saved)
+    refuse = lambda config: preparation.refuse_other_config(
+        tiny.make_training(config), config, tiny.PROGRAM.address
+    )
+    refuse(configure(resume=whole.directory))
+    with pytest.raises(UsageError, match=r"agent\.replay: 7 -> 8"):
+        refuse(configure(resume=whole.directory, agent={"replay": 8}))
 
 
 def test_a_budget_that_shapes_learning_stays(whole: Result):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -125,6 +126,9 @@ def test_a_folder_is_no_file_to_write(out, quick, capfd):
 
 def test_what_does_not_act_is_refused():
     run = untrained.snake()
-    nothing = run._replace(program=run.program._replace(live=None))
-    with pytest.raises(UsageError, match="do not act"):
-        compiled.compiled(nothing)
+    nothing = replace(run.program.training(run.config), evaluate=str, player=None)
+    own = run.program._replace(training=lambda config: nothing, module="mine", alternative="")
+    with pytest.raises(
+        UsageError, match="mine do not act step by step: their Training has no play"
+    ):
+        compiled.compiled(run._replace(program=own))

@@ -119,7 +119,9 @@ def test_the_card_of_a_program_elsewhere_claims_no_more_than_is_known(folder: Pa
     assert "| right (95 % interval) | return (95 % interval) |" in card
     assert f"python -m train.evaluate --policy {path}" in card
     assert f"`{__name__}`, of unknown version" in card
-    for unknown in ("Apache", "resume", "directory"):
+    assert f"All this needs jaxrl, and the module `{__name__}`." in card
+    assert f"policy = train.load({str(path)!r})" in card
+    for unknown in ("Apache", "resume", "directory", "render"):
         assert unknown not in card
 
 

@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 from flax.traverse_util import flatten_dict
 
+import train
+from jaxrl import checkpoint
 from tests.train.snake.snake_runs import make_run
 from train import evaluate, render
 from train.host import command, policy_files, records, runs, store
 from train.host.errors import UsageError
 from train.host.program import Run
+from train.policies import card as cards
 from train.policies import export as policies
 from train.snake.program import PROGRAM
 from train.snake.training import make_player
@@ -127,6 +130,39 @@ def test_a_loaded_policy_acts_as_the_agent_of_its_run(either):
     actions = act(run.agents[-1], obs)
     np.testing.assert_array_equal(act(policy.agents[0], obs), actions)
     assert len(set(actions.tolist())) > 1
+    for source, seed in ((path, None), (run.directory, run.seeds[-1])):
+        loaded = train.load(source, seed=seed)
+        np.testing.assert_array_equal(loaded.act(np.asarray(obs))[0], actions)
+        assert loaded.act(np.asarray(obs[7]))[0] == actions[7]
+        assert loaded.metadata["scores"] == scores(run)
+        assert loaded.env == env
+
+
+def test_one_of_several_seeds_is_chosen_by_name(exported):
+    run, _ = exported
+    with pytest.raises(UsageError, match="has several seeds: choose one, seed 3, 4"):
+        train.load(run.directory)
+
+
+def test_a_licence_is_named_by_who_gives_it(exported, tmp_path):
+    run, path = exported
+    assert "Apache" not in path.with_suffix(".md").read_text()
+    flags = [str(run.directory), str(tmp_path / "p"), "--seed=3", "--license", "CC-BY-4.0"]
+    assert policies.main(["export", *flags]) == 0
+    assert (tmp_path / "p.md").read_text().endswith("## Licence\n\nCC-BY-4.0\n")
+
+
+def test_what_is_not_known_has_no_line_in_a_card(exported, tmp_path, monkeypatch):
+    run, _ = exported
+    known = checkpoint.read_meta(run.directory / records.CHECKPOINTS)
+    monkeypatch.setattr(policies.checkpoint, "read_meta", lambda *_: known | {"git": None})
+    text = policies.export(run.directory, tmp_path / "p", 3).with_suffix(".md").read_text()
+    assert "Versions: jax" in text
+    for nothing in ("Commit", "unknown", ": None", "Chosen", "\n\n\n"):
+        assert nothing not in text
+    assert not re.search(r"^- [^:]+:\s*$", text, re.M)
+    facts = {"none": None, "numbers": [], "parts": {"a": [], "b": 2.0}, "off": False}
+    assert cards.bullets(facts) == "- parts: b 2\n- off: False"
 
 
 def test_the_card_tells_how_to_train_it_again(either):

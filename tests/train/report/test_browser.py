@@ -1,5 +1,6 @@
 """Reports in a real browser: no complaints, a player that does what it is told, right colours."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.train.browser import (
     show,
     until,
 )
+from tests.train.firefox import firefox
 from train.host import episodes, metrics_file
 from train.report import __main__ as report
 from train.report import inline
@@ -31,6 +33,10 @@ RUNS = {
     "gymnax": untrained.cart_pole,
 }
 APPLE = (212, 48, 31)
+BOXES = """[".board canvas", ".controls"].map((name) => {
+    const box = document.querySelector(name).getBoundingClientRect();
+    return [box.left, box.top, box.right, box.bottom];
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +55,19 @@ def pages(tmp_path_factory) -> dict[str, str]:
     return {path.stem: path.as_uri() for path in folder.iterdir()}
 
 
+def assert_in_sight(boxes: list[list[float]], size: tuple[int, int], is_single: bool) -> None:
+    """The first drawing and the controls are in the window as it opens, the latter below or, of a
+    single drawing in a wide window, beside it."""
+    (left, top, right, bottom), controls = boxes
+    for x0, y0, x1, y1 in boxes:
+        assert 0 <= x0 < x1 <= size[0]
+        assert 0 <= y0 < y1 <= size[1]
+    assert right - left > 250
+    is_beside = is_single and size == DESKTOP
+    assert controls[0] > right if is_beside else controls[1] > bottom
+    assert not is_beside or controls[1] < (top + bottom) / 2
+
+
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("name", [*RUNS, "two"])
 def test_pages_show_without_complaints_and_fit(driver, pages, name, size):
@@ -60,6 +79,19 @@ def test_pages_show_without_complaints_and_fit(driver, pages, name, size):
     driver.execute_script("player.go(1)")
     assert complaints(driver) == []
     assert not overflows(driver)
+    driver.execute_script("window.scrollTo(0, 0)")
+    assert_in_sight(driver.execute_script(f"return {BOXES}"), size, is_single=name != "two")
+
+
+def test_firefox_shows_the_same(pages, tmp_path):
+    with firefox(tmp_path) as window:
+        for name, size in product(("snake", "two"), (DESKTOP, PHONE)):
+            window.show(pages[name], size)
+            assert_in_sight(window.evaluate(BOXES), size, is_single=name != "two")
+            assert window.evaluate("document.documentElement.scrollWidth") <= size[0]
+            window.evaluate("player.go(1)")
+            assert window.evaluate("player.time") == 1
+        assert window.complaints == []
 
 
 def test_how_training_games_ended_is_stacked(driver, tmp_path):

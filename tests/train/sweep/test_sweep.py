@@ -211,6 +211,35 @@ def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path
     assert [trial.seed for trial in found.planned.trials] == [0, 1, 2] * 2
 
 
+@pytest.mark.parametrize(
+    ("varied", "flags", "preset", "told"),
+    [
+        ("agent.learning_rate=1e-3,1e-4", ["--env.id", "Breakout-MinAtar"], "ppo_minatar", 1),
+        ("agent.learning_rate=1e-3,1e-4", ["--env.id", "Acrobot-v1"], "ppo", 0),
+        ("env.id=Breakout-MinAtar,Asterix-MinAtar", [], "ppo_minatar", 1),
+        ("env.id=CartPole-v1,Acrobot-v1", [], "ppo", 0),
+    ],
+)
+def test_members_have_the_preset_of_their_environment(varied, flags, preset, told, capsys):
+    """As a single run has it, with the defaults that `--vary` leaves open."""
+    program, options = find("gymnax", "here"), command.Options(vary=[varied])
+    config, chosen, _ = command.read(program, "ppo", options, flags)
+    assert chosen == preset
+    assert config == dataclasses.replace(program.presets[preset], env=config.env)
+    line = "gymnax: ppo for Breakout-MinAtar is the preset ppo_minatar\n"
+    assert capsys.readouterr().out == told * line
+
+
+def test_environments_of_several_presets_are_not_varied_together(tmp_path, capsys):
+    vary = ["--vary", "env.id=CartPole-v1,Breakout-MinAtar", "--directory", str(tmp_path / "s")]
+    assert command.main(["gymnax", "ppo", *vary]) == REFUSED
+    assert capsys.readouterr().err == (
+        "--vary needs different presets, ppo for CartPole-v1, ppo_minatar for Breakout-MinAtar: "
+        "sweep each of them by itself\n"
+    )
+    assert not (tmp_path / "s").exists()
+
+
 @pytest.mark.parametrize("said", ["on,off", "True,false"])
 def test_a_switch_is_on_or_off(said, tmp_path):
     vary = [f"agent.standardise={said}"]

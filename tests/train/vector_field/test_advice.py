@@ -36,7 +36,7 @@ def fit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fit")
     y, u = turning(500, 0.1)
     y[100:105] = np.nan
-    config = written(folder / "data.npz", y=y, u=u)
+    config = written(folder / "data.npz", y=y, u=u, dt=0.25, time_unit="s")
     config = replace(config, run=replace(config.run, directory=str(folder / "run")))
     return program.train(config).directory, y, u
 
@@ -114,7 +114,10 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
     assert plan.shape == (20, 2)
     assert np.abs(plan).max() <= 0.8 + 1e-6
     assert np.abs(np.diff(plan, axis=0)).max() <= 0.5 + 1e-5
+    assert content["charge"] == pytest.approx(0.25 * np.abs(plan).sum(), rel=1e-5)
     assert content["charge"] <= 1.2 * (1 + 1e-5)
+    for written_time in (content, read_evaluation(fit[0]) or {}):
+        assert (written_time["step_time"], written_time["time_unit"]) == (0.25, "s")
     assert np.ptp(plan.reshape(5, 4, 2), axis=1).max() == 0
     assert nats["advised"] > nats["random"]["mean"] + nats["random"]["deviation"]
     assert nats["advised"] >= nats["zero"] > 0
@@ -123,7 +126,9 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
         np.testing.assert_allclose(arrays["states"], model.predict(model.now.z, plan)[0], atol=1e-5)
         assert arrays["random_inputs"].shape == (advice.RANDOM, 20, 2)
     assert (tmp_path / "advice.png").stat().st_size > 10_000
-    assert "advised" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "advised" in told
+    assert "for 5 s" in told
 
 
 def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):

@@ -1,13 +1,16 @@
 """Fitting recorded data: what is refused, and a fit that foretells, also through gaps."""
 
+import re
 from dataclasses import replace
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxrl.dynamics import rbf, sequence_elbo
 from tests.train.images import assert_drawn
+from train.host import constants
 from train.host.scores import read_evaluation
 from train.vector_field import baselines, program, recorded, recordings
 from train.vector_field.config import PRESETS, Budget, Config, Model
@@ -166,3 +169,14 @@ def test_a_fit_foretells_what_it_has_not_seen(tmp_path):
         assert np.square(seen).mean() < 0.5 * np.square(y - y.mean(0)).mean()
         assert found["field"].shape == (len(found["axis"]), len(found["axis"]), 2)
     assert jnp.isfinite(result.state.agent.params["process"]).all()
+
+
+def test_data_are_no_constants_of_the_program(tmp_path):
+    config = written(tmp_path / "wide.npz", y=np.tile(Y, (1, 32)), u=U)
+    model = replace(config.model, recognition="mlp", field="linear")
+    training = make_training(replace(config, model=model))
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    traced = constants.trace(training.update, state)
+    assert sum(x.size for x in traced.data) > 32 * Y.size
+    literals = re.findall(r'dense<"([^"]*)">', traced.program.lower().as_text())  # in hexadecimals
+    assert max(map(len, literals), default=0) < 2 * constants.LARGE

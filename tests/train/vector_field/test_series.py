@@ -5,6 +5,7 @@ import pytest
 
 from tests.train.images import assert_drawn
 from train.vector_field import series
+from train.vector_field.step_time import StepTime
 
 RNG = np.random.default_rng(0)
 
@@ -41,5 +42,6 @@ def test_a_picture_of_few_channels_and_inputs(tmp_path):
     observed = np.stack([np.sin(time / 9), np.cos(time / 9), 0.1 * time % 2], axis=1)
     forecasts = np.stack([np.roll(observed, -k, axis=0) for k in range(11)], axis=1)
     inputs = np.sign(np.sin(time / 20))[:, None]
-    series.channels(tmp_path / "channels.png", observed, forecasts, inputs, 0.1, "three channels")
-    assert_drawn(tmp_path / "channels.png")
+    path, drawn = tmp_path / "channels.png", (observed, forecasts, inputs)
+    series.channels(path, *drawn, StepTime(0.1, "s"), "three channels")
+    assert_drawn(path)

@@ -51,8 +51,12 @@ function disc(pen, x, y, radius) {
   pen.fill();
 }
 
-/** Makes a canvas sharp and ready to draw `width` by `height` units; returns the pixels of a unit. */
+/**
+ * Makes a canvas sharp and ready to draw `width` by `height` units; returns the pixels of a unit.
+ * The style sheet gets to know the shape, to leave room for the controls.
+ */
 function fit(canvas, width, height) {
+  for (const name of [".board", ".player"]) canvas.closest(name)?.style.setProperty("--aspect", width / height);
   const wide = canvas.clientWidth || 300, density = window.devicePixelRatio || 1;
   const pixels = [Math.round(wide * density), Math.round((wide * density * height) / width)];
   if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) [canvas.width, canvas.height] = pixels;

@@ -52,13 +52,13 @@ class Pane {
     this.clip = clips[chosen];
     this.canvas = element("canvas", { role: "img" });
     this.caption = element("p", { class: "caption" });
-    this.details = element("div");
+    this.details = element("div", { class: "thoughts" });
     this.choice = element(
       "select",
       { "aria-label": "episode", change: () => { this.clip = clips[this.choice.value]; this.rebuild(); changed(); } },
       ...clips.map((clip, i) => element("option", { value: i, selected: i === chosen }, `${clip.name}${clip.title}`)),
     );
-    this.root = element("div", { class: "pane" }, this.choice, element("div", {}, this.canvas, this.caption), this.details);
+    this.root = element("div", { class: "pane" }, this.choice, element("div", { class: "board" }, this.canvas, this.caption), this.details);
     this.rebuild();
   }
 
@@ -71,7 +71,6 @@ class Pane {
       return { bars, limits: bars.limits ?? bars.labels.map(() => [least, most]), rows: new BarRows(title, bars.labels) };
     });
     this.details.replaceChildren(...this.bars.map((b) => b.rows.root));
-    this.root.classList.toggle("bare", !this.bars.length);
   }
 
   /** Draws a moment; episodes that are over stay at their last one. */
@@ -137,7 +136,7 @@ class Player {
     this.panes = shown.map((i) => this.pane(i));
     this.build();
     this.refresh();
-    new ResizeObserver(() => this.draw()).observe(this.area);
+    new ResizeObserver(() => this.draw()).observe(this.root);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     this.draw();
   }
@@ -173,13 +172,14 @@ class Player {
     this.root = element(
       "section", { class: "player", tabindex: 0, "aria-label": "player", keydown: (e) => this.key(e) },
       this.area, this.controls, this.choices, this.legend, this.lineArea,
-      element("p", { class: "note" }, "Space plays and pauses, ← and → step, Home and End jump, + and − change the speed."),
+      element("p", { class: "note help" }, "Space plays and pauses, ← and → step, Home and End jump, + and − change the speed."),
     );
   }
 
   /** What depends on which episodes are shown. */
   refresh() {
     this.area.replaceChildren(...this.panes.map((p) => p.root));
+    this.root.classList.toggle("single", this.panes.length === 1);
     this.slider.max = this.count - 1;
     this.time = Math.min(this.time, this.count - 1);
     const known = Object.assign({}, ...this.panes.map((p) => p.clip.drawing.overlays ?? {}));

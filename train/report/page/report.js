@@ -92,6 +92,7 @@ function evaluation() {
     return element("div", {}, REPORT.runs.length > 1 ? element("h3", {}, runName(i)) : "",
       shares.length ? table([`of ${quantity(found[0].games, "games")}`, "share"], shares) : "",
       element("div", { class: "charts" }, ...found.filter((x) => x.counts && x.games).map((x) => histogram(words(x.name), x))),
+      found.length ? element("p", { class: "note" }, "Of each game: names that end in sum or mean are over all of its steps; others, but return and length, are as its last step left them.") : "",
       rows.length ? element("details", {}, element("summary", {}, "Scores after training (eval.json)"), table(["measure", "seed", "mean", "low", "high"], rows)) : "");
   });
   return parts.some((x) => x) ? section("Evaluation", ...parts) : "";

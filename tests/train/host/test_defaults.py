@@ -1,0 +1,81 @@
+"""Defaults that suit an environment and a budget."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.train import tiny
+from train.host import records
+from train.host.command import parse
+from train.host.config import plain
+from train.host.defaults import LEAST_ROWS, beginning, chunks
+from train.host.program import find
+from train.host.settings import PlayConfig
+from train.policies import card
+
+PROGRAMS = ("snake", "two_snake", "durotaxis", "gymnax", "allo", "vector_field")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_budget_of_the_usual_size_or_more_has_the_usual_chunks(name):
+    program = find(name, "a test")
+    for preset in program.presets.values():
+        for times in (1, 3):
+            run = replace(preset.run, total_steps=times * preset.run.total_steps)
+            assert chunks(run, preset.run) == {}
+
+
+@pytest.mark.parametrize("rows", [5, 20, 150])
+@pytest.mark.parametrize("per_update", [1, 7, 64])
+def test_a_smaller_budget_has_no_fewer_rows(rows, per_update):
+    usual: Any = PlayConfig(total_steps=64_000, chunk_steps=64_000 // rows)
+    for total in range(50, 64_000, 97):
+        run = replace(usual, total_steps=total)
+        run = replace(run, **chunks(run, usual))
+        updates, chunk = run.total_updates(per_update), run.chunk_updates(per_update)
+        assert -(-updates // chunk) >= min(LEAST_ROWS, updates)
+
+
+def test_scores_while_training_keep_their_share_of_the_budget():
+    usual = PlayConfig(total_steps=200_000, chunk_steps=10_000, evaluate_every=4)
+    fields = chunks(replace(usual, total_steps=50_000), usual)
+    share = fields["evaluate_every"] * fields["chunk_steps"] / 50_000
+    assert share == pytest.approx(4 * 10_000 / 200_000, rel=0.05)
+    usual = replace(usual, chunk_steps=1_000)
+    assert chunks(replace(usual, total_steps=50_000), usual)["evaluate_every"] == 4
+
+
+def test_a_budget_of_episodes_counts_too():
+    usual = PlayConfig(total_steps=100_000, chunk_steps=1_000, max_episodes=500)
+    fields = chunks(replace(usual, max_episodes=50), usual)
+    assert fields == {"chunk_steps": 100}
+    assert chunks(replace(usual, max_episodes=None), usual) == {}
+
+
+@pytest.mark.parametrize(
+    ("flags", "chunk"),
+    [
+        ("", 30),
+        ("--run.total-steps 600", 30),
+        ("--run.total-steps 100", 1),
+        ("--run.total-steps 100 --run.chunk-steps 30", 30),
+        ("--run.total_steps=100 --run.chunk_steps=60", 60),
+    ],
+)
+def test_a_chunk_that_is_given_stays(flags, chunk):
+    config, preset = parse(tiny.PROGRAM, flags.split())
+    assert config.run.chunk_steps == chunk
+    named, default = beginning(tiny.PROGRAM, preset, config)
+    again = card.flags(plain(config), plain(default))
+    assert parse(tiny.PROGRAM, [named, *again]) == (config, preset)
+
+
+def test_a_run_that_goes_on_keeps_its_chunks(tmp_path):
+    saved, _ = parse(tiny.PROGRAM, ["--run.total-steps", "100"])
+    records.write_config(tmp_path, tiny.PROGRAM.address, "plain", saved)
+    for total in (50, 1_000):
+        flags = ["--resume", str(tmp_path), "--run.total-steps", str(total)]
+        assert parse(tiny.PROGRAM, flags)[0].run.chunk_steps == saved.run.chunk_steps
+    fewer = ["--config", str(tmp_path), "--run.total-steps", "20"]
+    assert parse(tiny.PROGRAM, fewer)[0].run.chunk_steps == 1

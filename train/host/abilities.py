@@ -1,0 +1,83 @@
+"""What a command does with the policy of a run, and what the program must have for it.
+
+compile, train.load     a player: `games.of_player` makes one, or `Training(player=...)`
+train.play              `Program.live`, or a player of an environment with gymnax's `step_env`
+episodes of a report    `Program.episodes`, or such a player
+train.render            `Program.film`
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from train.host import undrawn
+from train.host.episodes import Scene
+from train.host.errors import UsageError
+from train.host.live import Live
+from train.host.player import Player
+from train.host.program import Program, Run, Wanted
+from train.host.runs import with_evaluation
+
+PAGE = "see Your own program in docs/policies.md"
+STEPWISE = ("step_env", "get_obs", "is_truncated")
+"""What is called of an environment whose episodes are looked at."""
+
+
+def player_of(run: Run, greedy: bool = True) -> Player:
+    """Who acts by the agents of a run. Raises UsageError if nobody does."""
+    program, config = run.program, run.config
+    if run.plays_games:
+        config = with_evaluation(config, evaluation_greedy=greedy)
+    player = program.training(config).player
+    if player is None:
+        raise _lacks_player(program, "do not act step by step")
+    return player
+
+
+def live_of(run: Run, member: int) -> Live:
+    """What goes on step by step. Raises UsageError where nothing does."""
+    program = run.program
+    if program.live is not None:
+        return program.live(run, member)
+    player = program.training(run.config).player
+    if player is None:
+        raise _lacks_player(program, "cannot be watched live")
+    if names := missing_methods(player):
+        raise UsageError(
+            f"policies of {program.address} cannot be watched live: the environment has no "
+            f"{names}, and the Program no live; {PAGE}"
+        )
+    return undrawn.live(player, run.agents[member], program.address)
+
+
+def scene_of(run: Run, wanted: Wanted) -> Scene | None:
+    """Episodes to be looked at, without a drawing if the program has none; None: there are none."""
+    program = run.program
+    if program.episodes is not None:
+        return program.episodes(run, wanted)
+    player = program.training(run.config).player
+    if player is None or missing_methods(player):
+        return None
+    return undrawn.show(player, run.agents[wanted.member], wanted, program.address)
+
+
+def film_of(program: Program) -> Callable[..., Any]:
+    """`Program.film`. Raises UsageError if there is none."""
+    if program.film is None:
+        advice = "use train.evaluate"
+        if not program.is_ours:
+            advice += f", or give its Program a film; {PAGE}"
+        raise UsageError(f"policies of {program.address} cannot be filmed: {advice}")
+    return program.film
+
+
+def missing_methods(player: Player) -> str:
+    """The names of what an environment needs for its episodes to be looked at, and lacks."""
+    return ", ".join(name for name in STEPWISE if not hasattr(player.env, name))
+
+
+def _lacks_player(program: Program, what: str) -> UsageError:
+    advice = program.alternative or (
+        "their Training has no player: let games.of_player make its evaluation, or give it "
+        f"Training(player=Player(env, params, agent)); {PAGE}"
+    )
+    return UsageError(f"policies of {program.address} {what}: {advice}")

@@ -1,0 +1,83 @@
+"""Episodes that can be looked at without a drawing: rewards, values, observations and choices."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxrl.types import AgentState
+from train.host import episodes
+from train.host.episodes import Bars, Episode, Recording, Scene
+from train.host.live import Live
+from train.host.numbers import quantity
+from train.host.player import Player
+from train.host.program import Wanted
+
+SCRIPT = Path(__file__).with_name("undrawn.js")
+FEW = 8
+"""Numbers of a part of an observation that are shown as lines."""
+
+
+def show(player: Player, agent_state: AgentState, wanted: Wanted, name: str) -> Scene:
+    """Episodes that a player plays."""
+    env, params, agent, acting_state = player
+    learned = acting_state(agent_state)
+    recordings = episodes.record(
+        env, params, agent, learned, wanted.key, wanted.count, wanted.limit
+    )
+    shown = [episode(game, moments(game), bars(game)) for game in recordings]
+    return Scene([SCRIPT], shown, {"name": name})
+
+
+def live(player: Player, agent_state: AgentState, name: str) -> Live:
+    """An episode to be watched."""
+    return Live(
+        *player[:3],
+        player.acting_state(agent_state),
+        look=lambda game: (moments(game), bars(game)),
+        scripts=[SCRIPT],
+        constants=lambda state: {"name": name},
+    )
+
+
+def moments(recording: Recording) -> dict[str, np.ndarray]:
+    """The frames of an environment without a drawing."""
+    return {"moment": np.arange(recording.steps + 1)}
+
+
+def episode(
+    game: Recording, frames: Mapping[str, np.ndarray], choices: Mapping[str, Bars]
+) -> Episode:
+    """An episode with its numbers beside what is drawn of it."""
+    total, length = float(np.sum(game.reward)), int(game.steps)
+    ending = "terminated" if game.terminated else "time up" if game.truncated else "goes on"
+    return Episode(
+        title=f"return {total:.4g} in {quantity(length, 'steps')}, {ending}",
+        frames=frames,
+        lines=episodes.lines(game) | observed(game.obs),
+        bars=choices,
+    )
+
+
+def observed(obs: Any) -> dict[str, np.ndarray]:
+    """The numbers of a short observation over time, or of its short parts."""
+    lines = {}
+    for path, part in jax.tree_util.tree_leaves_with_path(obs):
+        name = jax.tree_util.keystr(path, simple=True, separator=" ") or "observation"
+        seen = np.asarray(part)
+        if seen.ndim > 2 or (seen.ndim == 2 and seen.shape[1] > FEW):
+            continue
+        columns = seen.reshape(len(seen), -1).T.astype(np.float32)
+        lines |= {f"{name} {k}": episodes.with_last(x) for k, x in enumerate(columns)}
+    return lines
+
+
+def bars(game: Recording) -> dict[str, Bars]:
+    """What the agent makes of each action, where it says so of one number or vector."""
+    if not isinstance(game.action, np.ndarray):
+        return {}
+    sizes = {x.shape[1] for x in game.explained.values() if x.ndim == 2}
+    by_size = (episodes.bars(game, [f"action {k}" for k in range(n)]) for n in sizes)
+    return {title: x for some in by_size for title, x in some.items()}
