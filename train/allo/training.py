@@ -1,5 +1,6 @@
 """The training of a configuration of ALLO: eigenvectors of a maze, from a recorded random walk."""
 
+import time
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -135,7 +136,9 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
         pairs = allo_walks.pair_law(agent_config, agent) if has_ceiling else None
         return features, allo_state.eigenvalues(agent_config, agent), pairs
 
+    started = time.perf_counter()
     read_of = constants.trace(read, trained[0][0]).compile()
+    compile_seconds = time.perf_counter() - started
 
     def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
@@ -153,6 +156,7 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
         SCORE,
         measure,
         table,
+        compile_seconds,
         maze=problem.layout.name,
         states=problem.layout.num_states,
         regions=[len(region) for region in regions],

@@ -5,6 +5,7 @@ its observations, beside those of simple models (`baselines`).
 """
 
 import logging
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -60,8 +61,8 @@ class State(NamedTuple):
 
 def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for files that cannot be used."""
-    data, time = load(config.data, config.env.bin_width), step_time_of(config)
-    step_time.tell(", ".join(config.data), time, config.env.dt, tuple(data.lengths.tolist()))
+    data, each = load(config.data, config.env.bin_width), step_time_of(config)
+    step_time.tell(", ".join(config.data), each, config.env.dt, tuple(data.lengths.tolist()))
     for oddity in oddities(data, config.env.noise):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
     config = fitting(config, data)
@@ -157,7 +158,9 @@ def evaluate(
     *trained: *settings.Trained,
 ) -> settings.Evaluation:
     """R² of forecasts of the held-out data, for every seed, and that of simple models."""
+    started = time.perf_counter()
     r2_of = compiled_r2(config, model, held_out, trained[0][0])
+    compile_seconds = time.perf_counter() - started
 
     def measure(fit: Fit, key: jax.Array) -> dict[str, Any]:
         del key  # nothing is drawn
@@ -166,10 +169,10 @@ def evaluate(
 
     with busy("fitting simple models"):
         simple = simple_r2(training, held_out, config.model.grid.dims)
-    time = step_time_of(config)
+    each = step_time_of(config)
     listed = {name: np.asarray(x).tolist() for name, x in simple.items()}
-    about = {"step_time": time.length, "time_unit": time.unit, "baselines": listed}
-    return scores.measured(*trained, SCORE, measure, table, **about)
+    about = {"step_time": each.length, "time_unit": each.unit, "baselines": listed}
+    return scores.measured(*trained, SCORE, measure, table, compile_seconds, **about)
 
 
 def simple_r2(training: Data, held_out: Data, dims: int) -> dict[str, Any]:
@@ -197,9 +200,9 @@ def table(content: dict[str, Any]) -> Table:
     return made
 
 
-def each_step(time: StepTime) -> str:
+def each_step(length: StepTime) -> str:
     """ " of 0.02 s", where that is known."""
-    return "" if time == StepTime() else f" of {time.text()}"
+    return "" if length == StepTime() else f" of {length.text()}"
 
 
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
