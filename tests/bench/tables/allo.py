@@ -123,6 +123,30 @@ def directed() -> str:
     return table(head, rows, chosen.values())
 
 
+def directed_mazes() -> str:
+    chosen = latest(records("allo_directed_mazes"), "walk")
+    rows = []
+    for maze, record in sorted(chosen.items(), key=lambda item: item[1]["states"]):
+        of = {name: np.array(x) for name, x in record["scores"].items()}
+        score, ceiling = of["similarity"], of["ceiling_similarity"]
+        rows.append(
+            (
+                f"{maze} ({record['states']})",
+                f"{score.mean():.4f}",
+                f"{score.min():.4f}",
+                f"{ceiling.mean():.4f}, {ceiling[score.argmin()]:.4f}",
+                f"{np.max(ceiling - score):.4f}",
+                f"{of['eigenpair_angle'].max():.4f}",
+                f"{record['seconds']:.0f}",
+            )
+        )
+    head = (
+        "maze (states) | similarity, mean | of the worst seed | their ceilings "
+        "| largest gap below a ceiling | largest angle | seconds"
+    )
+    return table(head, rows, chosen.values())
+
+
 def speed() -> str:
     record = records("allo_speed")[-1]
     rows = []

@@ -21,6 +21,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "allo_accuracy": allo.accuracy,
     "allo_barrier": allo.barrier,
     "allo_directed": allo.directed,
+    "allo_directed_mazes": allo.directed_mazes,
     "allo_sampled": allo.sampled,
     "allo_speed": allo.speed,
     "common_ground": common_ground.scores,
