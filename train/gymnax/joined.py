@@ -17,6 +17,9 @@ class JoinedBox(Box):
         self.parts = parts
         self.frames = frames
 
+    def __repr__(self) -> str:
+        return f"parts with an image, joined to {self.shape[0]:,} numbers"
+
     def is_of_image(self) -> np.ndarray:
         """Which numbers are those of images, bool `[F D]`."""
         sizes = [size(part) for part in self.parts]
