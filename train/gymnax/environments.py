@@ -81,8 +81,8 @@ def make(game: Game) -> Made:
         own_file.check(game.id, env, params, game.options)
     if not has_plain_actions(env, params):
         env = wrappers.PlainActions(env)
-    shown = observation_space(env, params)
-    if isinstance(shown, Composite) or hasattr(shown, "nvec"):
+    raw_space = observation_space(env, params)
+    if isinstance(raw_space, Composite) or hasattr(raw_space, "nvec"):
         env = wrappers.FlattenObservation(env)
     if may_be_positive(game.sticky):
         env = wrappers.StickyActions(env)
@@ -100,8 +100,8 @@ def make(game: Game) -> Made:
             f"env.id {game.id} observes a {type(observation).__name__}, expected Box, Discrete, or "
             "a Dict or Tuple of these: train it by a program of its own"
         )
-    if isinstance(shown, Composite):
-        observation = join(shown, observation, game.frame_stack)
+    if isinstance(raw_space, Composite) and isinstance(observation, spaces.Box):
+        observation = join(raw_space, observation, game.frame_stack)
     return Made(env, params, limit, observation, action)
 
 

@@ -17,6 +17,9 @@ class JoinedBox(Box):
         self.parts = parts
         self.frames = frames
 
+    def __repr__(self) -> str:
+        return f"parts with an image, joined to {self.shape[0]:,} numbers"
+
     def is_of_image(self) -> np.ndarray:
         """Which numbers are those of images, bool `[F D]`."""
         sizes = [size(part) for part in self.parts]
@@ -24,7 +27,7 @@ class JoinedBox(Box):
 
     def with_free_numbers(self) -> "JoinedBox":
         """The space once all numbers but those of images are normalised."""
-        free = lambda part: part if is_image(part) else unbounded(size(part))
+        free = lambda part: part if is_image(part) else free_box(size(part))
         whole = Box(-np.inf, np.inf, self.shape)
         return JoinedBox(whole, tuple(free(part) for part in self.parts), self.frames)
 
@@ -38,7 +41,7 @@ def join(space: Any, whole: Box, frames: int) -> Box:
     if not any(is_image(part) for part in parts):
         return whole
     rest = whole.shape[0] // frames - sum(size(part) for part in parts)
-    return JoinedBox(whole, (*parts, *([unbounded(rest)] if rest else [])), frames)
+    return JoinedBox(whole, (*parts, *([free_box(rest)] if rest else [])), frames)
 
 
 def is_image(space: Any) -> bool:
@@ -46,6 +49,6 @@ def is_image(space: Any) -> bool:
     return isinstance(space, Box) and len(space.shape) == 3
 
 
-def unbounded(count: int) -> Box:
+def free_box(count: int) -> Box:
     """The space of vectors of any numbers."""
     return Box(-np.inf, np.inf, (count,))

@@ -1,5 +1,7 @@
 """Parts of a vector against slices of it in NumPy."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +32,8 @@ def test_frames_of_a_part_lie_beside_each_other(batch):
     pairs = [(frame[..., :2], of_image(frame), frame[..., 14:]) for frame in (first, second)]
     expected = np.concatenate([piece for part in zip(*pairs, strict=True) for piece in part], -1)
     model = Parts(((2,), (2, 3, 2), (1,)), (None, Weighted(), None), frames=2)
-    np.testing.assert_allclose(model.apply({}, jnp.asarray(x)), expected, rtol=1e-5, atol=1e-6)
+    joined: Any = model.apply({}, jnp.asarray(x))
+    np.testing.assert_allclose(joined, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_vectors_of_another_size_are_refused():
