@@ -58,7 +58,8 @@ def test_what_is_shown_lies_in_the_space(env_id):
 def test_wrappers_and_adapter_have_the_right_space():
     env, params = gymnax.make("MemoryChain-bsuite")
     expected = [-1, 0, -1]
-    np.testing.assert_array_equal(GymnasiumEnv(env).observation_space.low, expected)
+    adapted: Any = GymnasiumEnv(env).observation_space
+    np.testing.assert_array_equal(adapted.low, expected)
     around: Any = LastAction(env).observation_space(params)
     np.testing.assert_array_equal(around.low, [*expected, 0, 0])
 
@@ -73,7 +74,7 @@ def test_classes_that_say_better_are_asked():
 
 def write_mnist(directory: Path) -> None:
     """Three images of one grey value each, 0, 100 and 255, and labels."""
-    images = np.repeat(np.uint8([0, 100, 255]), 28 * 28).tobytes()
+    images = np.repeat(np.array([0, 100, 255], np.uint8), 28 * 28).tobytes()
     for name in gymnax_corrections.MNIST_FILES:
         sizes = (3, 28, 28) if "images" in name else (3,)
         content = struct.pack(f">{1 + len(sizes)}I", 0, *sizes)

@@ -56,7 +56,8 @@ def show(run: Run, wanted: Wanted) -> Scene:
 def live(run: Run, member: int) -> Live:
     """A game of the trained snake against itself, or against a person who steers the red one."""
     config = runs.with_evaluation(run.config, evaluation_greedy=True)
-    env, params, agent, on_both_sides = make_player(config)
+    _, params, agent, on_both_sides = make_player(config)
+    env = tournament.make_env(config)
     return Live(
         *(env, params, agent, on_both_sides(run.agents[member])),
         look=lambda game: looks(env, game, by_itself=True),

@@ -167,6 +167,7 @@ def test_a_known_moment_has_the_right_colours(driver, pages):
 
 def test_numbers_beside_the_player_are_those_recorded(driver, pages):
     run = untrained.cart_pole()
+    assert run.program.episodes is not None
     scene: Any = run.program.episodes(
         run, report.Wanted(3, report.jax.random.split(report.jax.random.key(FEW.key))[1], 60)
     )
