@@ -44,6 +44,8 @@ class Live(NamedTuple):
     that was edited."""
     picture: Callable[[Any], np.ndarray] | None = None
     """`state -> uint8 [H, W, 3]`, for terminals; None: there is none."""
+    cells: tuple[int, int] | None = None
+    """Rows and columns of the board in that picture, blurred where small; None: no board."""
     ending: Callable[[Mapping[str, Any]], str] = lambda outcome: ""
     """How an episode ended, in a few words, from the outcome of its last step."""
     steer: Callable[[Any, Any, int], Any] | None = None

@@ -43,6 +43,7 @@ def draw_scores(directory: Path, title: str, unit: str, panels: Panels) -> Path:
         axes.set_xlabel(unit)
         axes.set_xlim(edges[0], edges[-1])
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))  # there is no half of a game
     for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
     for row in grid:

@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
             options = replace(options, policy=FAVOURITE)
         try:
             if options.terminal:
-                terminal.main(Game(live_of(opened(options), options.member), options.key))
+                terminal.main(live_of(opened(options), options.member), options.key)
             else:
                 asyncio.run(_serve(set_up(options), options))
         except KeyboardInterrupt:

@@ -3,25 +3,29 @@
 Two pixels of a picture are one character, the upper half of which has its own colour (U+2580).
 """
 
+import math
 import os
 import select
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from importlib.util import find_spec
 
 import numpy as np
 from PIL import Image
 
 from train.host.errors import UsageError
-from train.host.live import DOWN, LEFT, RIGHT, UP, Game, Refused
+from train.host.live import DOWN, LEFT, RIGHT, UP, Game, Live, Refused
+from train.host.progress import busy
 
 SPEEDS = (1, 2, 5, 10, 20, 30)  # steps a second
 ARROWS = {"\x1b[A": UP, "\x1b[B": DOWN, "\x1b[C": RIGHT, "\x1b[D": LEFT}
 HELP = "space pause · → step · + − speed · n new game · q quit"
 CLEAR, HOME, HIDE, SHOW = "\x1b[2J", "\x1b[H", "\x1b[?25l", "\x1b[?25h"
 LINES = 4  # of text below the picture
+SHARP = 3  # pixels across a cell of a board that show which way a body turns
 
 ReadKey = Callable[[float], str | None]
 """`seconds -> key`: the next key, or None if there is none for so long."""
@@ -41,6 +45,16 @@ def blocks(picture: np.ndarray, columns: int, rows: int) -> list[str]:
         )
         lines.append(f"{line}\x1b[0m\x1b[K")
     return lines
+
+
+def size_hint(picture: np.ndarray, cells: tuple[int, int], columns: int, rows: int) -> str:
+    """What a terminal says that is too small for a board of so many cells; empty if it is not."""
+    height, width = picture.shape[:2]
+    scale = SHARP * max(Fraction(cells[0], height), Fraction(cells[1], width))
+    needed = math.ceil(scale * width), math.ceil(scale * height / 2) + LINES
+    if needed[0] <= columns and needed[1] <= rows:
+        return ""
+    return f"small window: {needed[0]}×{needed[1]} characters show it better"
 
 
 def play(game: Game, read_key: ReadKey, write: Callable[[str], object]) -> None:
@@ -83,22 +97,28 @@ def screen(game: Game, said: str, paused: bool, by_hand: bool) -> str:
     """All that is shown of a moment."""
     columns, rows = shutil.get_terminal_size()
     assert game.live.picture is not None
-    lines = blocks(game.live.picture(game.now.state), columns, rows - LINES)
+    picture = game.live.picture(game.now.state)
+    lines = blocks(picture, columns, rows - LINES)
     told = [f"step {game.moment:,}", f"return {game.total:.4g}"]
     told += ["paused"] * paused + [game.live.hand] * by_hand + [game.ending] * bool(game.ending)
+    hint = size_hint(picture, game.live.cells, columns, rows) if game.live.cells else ""
+    told += [hint] * bool(hint)
     steering = [f"arrows {game.live.hand} · h give back"] if game.live.steer else []
     text = [" · ".join(told), said or HELP, *steering]  # each fits into 80 columns
     return HOME + "\n".join([*lines, *(f"{x[:columns]}\x1b[K" for x in text)])
 
 
-def main(game: Game) -> None:
+def main(live: Live, seed: int) -> None:
     """Plays in this terminal. Raises UsageError where there is none, or nothing to draw."""
-    if game.live.picture is None:
+    if live.picture is None:
         raise UsageError("--terminal: there is no picture of this program; leave it out")
     if find_spec("termios") is None:  # as on Windows
         raise UsageError("--terminal: this system has no keys that come one by one; leave it out")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--terminal needs a terminal for its keys and its picture; leave it out")
+    with busy("compiling the game"):
+        Game(live, seed).step()  # or the first one would stand still for as long
+        game = Game(live, seed)
     with keys() as read_key:
         play(game, read_key, lambda text: (sys.stdout.write(text), sys.stdout.flush()))
 

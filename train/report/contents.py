@@ -1,6 +1,7 @@
 """What a report says of a run: how to repeat it, its record, its scores, its episodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ from train.host import games, metrics_file, pictures, records, series
 from train.host.config import differences, flag, flat, plain
 from train.host.defaults import beginning
 from train.host.episodes import Scene
+from train.host.outcomes import COLOURS
 from train.host.pictures import Row
 from train.host.program import Run
 from train.host.scores import have_score, read_evaluation, scored_games
@@ -44,7 +46,7 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
         "steps": run.updates * training.steps_per_update,
         "unit": training.unit,
         "score": training.score,
-        "endings": [[name, label] for name, label in training.endings.items()],
+        "endings": [[*x, c] for x, c in zip(training.endings.items(), cycle(COLOURS))],
         "seeds": run.seeds,
     }
 

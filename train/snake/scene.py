@@ -39,6 +39,7 @@ def live(run: Run, member: int) -> Live:
         scripts=SCRIPTS,
         constants=lambda state: constants(env),
         picture=lambda state: np.asarray(drawing.draw(env.board, state)),
+        cells=(env.board.rows, env.board.cols),
         ending=ending,
         steer=lambda state, action, direction: action_for(env, state, jnp.int32(direction)),
         edits={"food": Edit("move the food", lambda *given: with_food(env, *given))},

@@ -64,6 +64,7 @@ def live(run: Run, member: int) -> Live:
         scripts=SCRIPTS,
         constants=lambda state: constants(config),
         picture=lambda state: np.asarray(two_drawing.draw(env.board, state)),
+        cells=(config.env.rows, config.env.cols),
         ending=lambda outcome: ENDINGS[_ending(outcome)],
         steer=steered,
         hand="steer the red snake",

@@ -45,6 +45,16 @@ def test_half_blocks_show_every_pixel_that_fits():
         np.testing.assert_allclose(small.mean((0, 1)), picture.mean((0, 1)), atol=25)
 
 
+def test_a_terminal_too_small_for_the_cells_of_a_board_says_what_it_needs():
+    picture = np.zeros((210, 200, 3), np.uint8)  # 20×20 cells of 10 pixels, and a line of text
+    rows = 32 + terminal.LINES  # 3 pixels a cell, two of them one character high
+    hint = terminal.size_hint(picture, (20, 20), 80, 24)
+    assert hint == f"small window: 60×{rows} characters show it better"
+    assert terminal.size_hint(picture, (20, 20), 60, rows) == ""
+    assert terminal.size_hint(picture, (20, 20), 59, rows) == hint
+    assert terminal.size_hint(picture, (10, 10), 80, 24) == ""
+
+
 def played(make, keys: list[str | None]) -> tuple[Game, list[str]]:
     """A game after some keys, and what was shown."""
     run = make()

@@ -21,6 +21,7 @@ from tests.train.browser import (
 )
 from tests.train.firefox import firefox
 from train.host import episodes, metrics_file
+from train.host.outcomes import COLOURS
 from train.report import __main__ as report
 from train.report import inline
 from train.snake.training import ENDINGS, make_player
@@ -118,7 +119,29 @@ def test_how_training_games_ended_is_stacked(driver, tmp_path):
     assert heights[ENDINGS["won"]] == pytest.approx(0.5, abs=0.01)
     assert heights[ENDINGS["starved"]] == pytest.approx(0.5, abs=0.01)  # from a quarter to three
     assert heights[ENDINGS[""]] == pytest.approx(0.25, abs=0.01)
+    titles = "return [...document.querySelectorAll('.chart h3')].map(x => x.textContent)"
+    assert ENDINGS["won"] in driver.execute_script(titles)  # not "won": one thing has one name
+    paths = "[...document.querySelectorAll('svg[aria-label*=ended] path')]"
+    fills = f"return {paths}.map(p => p.getAttribute('fill'))"
+    assert driver.execute_script(fills) == list(COLOURS)  # as in endings.png
+    note = driver.execute_script("return document.querySelector('.note').textContent")
+    assert note == "Over environment steps."  # of one seed without test games
+    show(driver, page.as_uri(), PHONE)
+    size = "return document.querySelector('svg[aria-label*=ended]').viewBox.baseVal.width"
+    assert driver.execute_script(size) <= PHONE[0]  # or its text would be smaller than that around
     assert complaints(driver) == []
+
+
+def test_ticks_of_an_axis_have_different_texts(driver):
+    script = (Path(report.__file__).parent / "page/charts.js").read_text()
+    ticks = f"{script} return ticks(...arguments)"
+    texts = lambda *span: [text for _, text in driver.execute_script(ticks, *span)]
+    assert texts(106.04, 106.24, 4) == ["106.05", "106.1", "106.15", "106.2"]
+    assert texts(0, 2e6, 4) == ["0", "500k", "1M", "1.5M", "2M"]
+    assert texts(1_000_000, 1_001_000, 2) == ["1M", "1.0005M", "1.001M"]
+    assert texts(-0.0003, 0.0003, 4) == ["-2e-4", "0", "2e-4"]
+    assert texts(0.0001, 0.0002, 2) == ["1e-4", "1.5e-4", "2e-4"]
+    assert texts(0, 1, 4, 1) == ["0", "1"]  # as many games
 
 
 def test_the_player_plays_steps_and_scrubs(driver, pages):

@@ -3,26 +3,28 @@
 const DASHES = ["none", "6 3", "2 3", "8 3 2 3"];
 const CHART = { width: 340, height: 170, left: 46, right: 8, top: 8, bottom: 24 };
 
-/** Ticks at round numbers, about `count` of them between two numbers. */
-function ticks(low, high, count) {
-  const rough = (high - low) / count || 1;
+/** Ticks at round numbers, about `count` of them between two numbers, at least `least` apart: pairs of number and text. */
+function ticks(low, high, count, least = 0) {
+  const rough = Math.max((high - low) / count, least) || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((m) => m * power >= rough);
   const found = [];
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
-  return found;
+  return found.map((x) => [x, axisNumber(x, step)]);
 }
 
-/** A number at an axis: 2,000,000 is "2M". */
-function axisNumber(x) {
+/** A number at an axis: 2,000,000 is "2M". It has the digits that tell it from those a `step` away. */
+function axisNumber(x, step) {
+  const digits = x ? 1 + Math.floor(Math.log10(Math.abs(x))) - Math.floor(Math.log10(step)) : 1;
+  const rounded = Number(x.toPrecision(Math.min(Math.max(digits, 3), 15)));
   for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
-    if (Math.abs(x) >= size) return `${Number((x / size).toPrecision(3))}${unit}`;
+    if (Math.abs(rounded) >= size) return `${Number((rounded / size).toPrecision(15))}${unit}`;
   }
-  return Math.abs(x) < 1e-3 && x ? x.toExponential(0) : String(Number(x.toPrecision(3)));
+  return Math.abs(rounded) < 1e-3 && rounded ? rounded.toExponential() : String(rounded);
 }
 
-/** Axes for a range; `place(x, y)` is where a point lies. */
-function axes(xs, ys, { width = CHART.width, height = CHART.height } = {}) {
+/** Axes for a range, with ticks of y at least `least` apart; `place(x, y)` is where a point lies. */
+function axes(xs, ys, { width = CHART.width, height = CHART.height, least = 0 } = {}) {
   const known = (values) => values.filter((v) => Number.isFinite(v));
   const range = (values) => {
     const found = known(values);
@@ -38,14 +40,14 @@ function axes(xs, ys, { width = CHART.width, height = CHART.height } = {}) {
     height - bottom - ((y - y0) / (y1 - y0)) * (height - top - bottom),
   ];
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  for (const y of ticks(y0, y1, 4)) {
+  for (const [y, text] of ticks(y0, y1, 4, least)) {
     const [, v] = place(x0, y);
     svg.append(drawn("line", { class: "axis", x1: left, x2: width - right, y1: v, y2: v }));
-    svg.append(drawn("text", { x: left - 4, y: v + 4, "text-anchor": "end" }, axisNumber(y)));
+    svg.append(drawn("text", { x: left - 4, y: v + 4, "text-anchor": "end" }, text));
   }
-  for (const x of ticks(x0, x1, width / 80)) {
-    const [u] = place(x, y0);
-    svg.append(drawn("text", { x: u, y: height - 8, "text-anchor": "middle" }, axisNumber(x)));
+  for (const [x, text] of ticks(x0, x1, width / 80)) {
+    const u = Math.min(place(x, y0)[0], width - 3.5 * text.length); // none is cut off at the right
+    svg.append(drawn("text", { x: u, y: height - 8, "text-anchor": "middle" }, text));
   }
   return { svg, place };
 }
@@ -121,7 +123,7 @@ function stack(title, x, parts, options = {}) {
 
 /** Bars of a histogram, the mean marked. */
 function histogram(title, { edges, counts, mean, games }) {
-  const { svg, place } = axes([edges[0], edges.at(-1)], [0, ...counts]);
+  const { svg, place } = axes([edges[0], edges.at(-1)], [0, ...counts], { least: 1 });
   svg.setAttribute("aria-label", `${title}, a histogram of ${quantity(games, "games")}`);
   counts.forEach((count, i) => {
     const [x0, y0] = place(edges[i], 0), [x1, y1] = place(edges[i + 1], count);

@@ -30,13 +30,32 @@ function curvesOf(name) {
   });
 }
 
+/** The shape of a chart across the page; in a narrow window its text would shrink with it. */
+function chartSize(height) {
+  return window.innerWidth < 640 ? { height: 200 } : { width: 760, height };
+}
+
+/** What a measure is called: an ending as the program says it, all else by the words of its name. */
+function nameOf(name) {
+  const said = REPORT.runs.flatMap((run) => run.endings).find(([ending]) => ending && ending === name);
+  return said ? said[1] : words(name);
+}
+
+/** What the lines and dots of the curves are, those that there are. */
+function curveNote(charts) {
+  const most = Math.max(...REPORT.runs.map((run) => run.seeds.length));
+  const band = most > 2 ? ", with its 95 % interval" : "";
+  const parts = [`Over ${REPORT.runs[0].unit}.`];
+  if (most > 1) parts.push(`Each thin line is one seed, the thick line is their mean${band}.`);
+  if (charts.some((chart) => chart.querySelector("circle"))) parts.push("Dots are scores of test games, played while training.");
+  return parts.join(" ");
+}
+
 function learning() {
   const scores = [...new Set(REPORT.runs.map((run) => run.score))].filter((name) => curvesOf(name).length);
   if (!scores.length) return "";
-  const options = window.innerWidth < 640 ? { height: 200 } : { width: 760, height: 260 };
-  const said = `Over ${REPORT.runs[0].unit}. Thin lines are members, the thick one is their mean with its 95 % interval from three on; dots are scores of other games while training.`;
-  const charts = scores.map((name) => element("div", { class: "charts" }, chart(words(name), curvesOf(name), options)));
-  return section("Learning", legend(), ...charts, ...endings(), element("p", { class: "note" }, said));
+  const charts = scores.map((name) => element("div", { class: "charts" }, chart(words(name), curvesOf(name), chartSize(260))));
+  return section("Learning", legend(), ...charts, ...endings(), element("p", { class: "note" }, curveNote(charts)));
 }
 
 /** How training games ended, of each run whose program says so. */
@@ -50,9 +69,9 @@ function endings() {
       const share = (other) => means[named.findIndex(([n]) => n === other)][k];
       return name ? share(name) : Math.max(0, 1 - named.reduce((sum, [other]) => sum + share(other), 0));
     });
-    const parts = run.endings.map(([name, label], part) => ({ label, colour: `var(--run-${part % 6})`, y: of(name) }));
-    const title = REPORT.runs.length > 1 ? `How games ended: ${run.name}` : "How games ended";
-    return [stack(title, known.map((k) => record.steps[k]), parts, { width: 760, height: 220 })];
+    const parts = run.endings.map(([name, label, colour]) => ({ label, colour, y: of(name) }));
+    const heading = REPORT.runs.length > 1 ? `How games ended: ${run.name}` : "How games ended";
+    return [stack(heading, known.map((k) => record.steps[k]), parts, chartSize(220))];
   });
   return charts.map((x) => element("div", { class: "charts" }, x));
 }
@@ -69,10 +88,10 @@ function diagnostics() {
       if (name !== REPORT.runs[i].score) names.set(name, group);
     }
   });
-  const panels = (group) => [...names].filter(([, g]) => g === group).map(([name]) => chart(words(name), curvesOf(name)));
+  const panels = (group) => [...names].filter(([, g]) => g === group).map(([name]) => chart(nameOf(name), curvesOf(name)));
   const parts = [["Episodes while training", panels("finished")], ["What the agent measures", panels("agent")]];
-  return parts.filter(([, charts]) => charts.length).map(([title, charts]) =>
-    section(title, legend(), element("div", { class: "charts" }, ...charts)));
+  return parts.filter(([, charts]) => charts.length).map(([heading, charts]) =>
+    section(heading, legend(), element("div", { class: "charts" }, ...charts)));
 }
 
 function table(head, rows) {
@@ -88,11 +107,11 @@ function evaluation() {
     if (!content && !found.length) return "";
     const rows = (content?.seeds ?? []).flatMap((of) => Object.entries(of).filter(([name, x]) => name !== "seed" && (typeof x === "number" || typeof x?.mean === "number"))
       .map(([name, x]) => [words(name), String(of.seed), x.mean ?? x, x.low, x.high]));
-    const shares = found.filter((x) => "share" in x && x.share !== null).map((x) => [words(x.name), `${(100 * x.share).toFixed(1)} %`]);
+    const shares = found.filter((x) => "share" in x && x.share !== null).map((x) => [nameOf(x.name), `${(100 * x.share).toFixed(1)} %`]);
     return element("div", {}, REPORT.runs.length > 1 ? element("h3", {}, runName(i)) : "",
       shares.length ? table([`of ${quantity(found[0].games, "games")}`, "share"], shares) : "",
       element("div", { class: "charts" }, ...found.filter((x) => x.counts && x.games).map((x) => histogram(words(x.name), x))),
-      found.length ? element("p", { class: "note" }, "Of each game: names that end in sum or mean are over all of its steps; others, but return and length, are as its last step left them.") : "",
+      found.some((x) => x.counts && !["return", "length", run.score].includes(x.name)) ? element("p", { class: "note" }, "A name that ends in sum or mean is over all steps of a game, as return and length are. All others are of its last step.") : "",
       rows.length ? element("details", {}, element("summary", {}, "Scores after training (eval.json)"), table(["measure", "seed", "mean", "low", "high"], rows)) : "");
   });
   return parts.some((x) => x) ? section("Evaluation", ...parts) : "";
