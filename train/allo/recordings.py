@@ -13,17 +13,22 @@ T moments of one trajectory, or of each of E. Optional arrays are
 * `positions` `[S, 2]` or `[S, 3]`: where each id is, for the network and for pictures.
 """
 
+import sys
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxrl.spectral import recorded_pairs
 from train.host import array_files
+from train.host.numbers import quantity
 
 NAMES = ("states", "successors", "ends", "lengths", "positions")
 MOST_IDS = 5_000
 """Ids, at most: the truth is computed from a matrix of states by states."""
 LARGEST = 1e15
+FEW = 10
+"""Moments: fewer, each of more numbers, are taken for an array that is transposed."""
 WANTED = (
     "expected an .npz file with states: ids (integers) [T] or [E, T], or vectors [T, D] or "
     "[E, T, D]"
@@ -65,6 +70,11 @@ def load(path: str) -> Recording:
             f"states in {path} have shape {states.shape} of {states.dtype}; {WANTED}: give "
             "states.astype(int) if these are ids, states[:, None] if they are a coordinate"
         )
+    if not is_ids and states.ndim == 2 and len(states) < min(FEW, states.shape[1]):
+        raise ValueError(
+            f"states in {path} are {len(states)} moments of {states.shape[1]:,} numbers each; "
+            "expected a row for each moment, [T, D]: transpose them"
+        )
     rows = states.reshape(-1) if is_ids else states.reshape(-1, states.shape[-1])
     ends, counts = endings(path, arrays, states.shape if is_ids else states.shape[:-1])
     known = {"states": rows[counts]}  # without what only fills rows up
@@ -87,8 +97,27 @@ def load(path: str) -> Recording:
         raise ValueError(f"{path} holds no transition; expected trajectories of two states or more")
     left = recorded_pairs.remaining(ends)
     if is_ids:
-        return _of_ids(path, first, second, left, places, _positions(path, arrays))
-    return _of_vectors(path, first, second, left, places)
+        data = _of_ids(path, first, second, left, places, _positions(path, arrays))
+    else:
+        data = _of_vectors(path, first, second, left, places)
+    _tell(_line(path, states.shape, data))
+    return data
+
+
+@cache
+def _tell(line: str) -> None:
+    """Says what was read, once for each file."""
+    print(line, file=sys.stderr)
+
+
+def _line(path: str, shape: tuple[int, ...], data: Recording) -> str:
+    """What a recording was taken for; whole coordinates look like ids of many short episodes."""
+    of = f"{data.num_ids:,} ids" if data.num_ids else f"vectors of {data.places.shape[1]:,} numbers"
+    amount = f"{quantity(len(data.left), 'transitions')} in "
+    amount += quantity(data.trajectories, "trajectories")
+    hint = "; if they are coordinates, save states.astype(float)"
+    is_like_places = data.num_ids > 0 and len(shape) == 2 and shape[1] in (2, 3)
+    return f"{path}: {amount}, between {of}{hint * is_like_places}"
 
 
 def read(path: str) -> dict[str, np.ndarray]:

@@ -22,7 +22,9 @@ from train.durotaxis.training import SCORE, make_parts
 from train.host import games, records, scores
 from train.host.config import check_options, plain
 from train.host.errors import UsageError, in_one_line
+from train.host.numbers import quantity
 from train.host.program import Run
+from train.host.progress import busy
 from train.host.settings import Games
 
 
@@ -96,8 +98,9 @@ def evaluate(run: Run, options: Options) -> Table:
     started = time.perf_counter()
     played: list[list[Episode]] = []
     keys = scores.evaluation_keys(options.key, run.seeds)
-    for key, learned in zip(keys, run.agents, strict=True):
-        played.append(colonies.play(env, params, agent, learned, key, options.episodes))
+    with busy(f"playing {quantity(options.episodes, 'colonies')} of each seed"):
+        for key, learned in zip(keys, run.agents, strict=True):
+            played.append(colonies.play(env, params, agent, learned, key, options.episodes))
     seconds = time.perf_counter() - started
     ended = [colonies.ended(episodes) for episodes in played]
     content = {

@@ -32,9 +32,11 @@ def read_field(
     is_image = Path(path).suffix.lower() in IMAGES
     values = _read_image(path, stiffness) if is_image else _read_array(path, stiffness)
     if not (np.isfinite(values).all() and np.all(np.abs(values) <= LARGEST_STIFFNESS)):
+        gaps = int(np.sum(~np.isfinite(values)))
+        what = f"{gaps:,} values that are not finite" if gaps else f"values up to {values.max():g}"
         raise ValueError(
-            f"{path} has values that are not finite or beyond {LARGEST_STIFFNESS:g}; expected "
-            "stiffness: fill the gaps, or divide"
+            f"{path} has {what}; expected stiffness, at most {LARGEST_STIFFNESS:g}: "
+            f"{'fill the gaps' if gaps else 'divide, or give it in another unit'}"
         )
     if values.size and (values.min() < 0 or values.max() == 0):
         raise ValueError(
@@ -67,20 +69,22 @@ def resampled(values: np.ndarray, scale: float | None, name: str = "the field") 
 
 
 def _read_array(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
-    if stiffness is not None:
-        raise ValueError(
-            f"--env.field-range tells the stiffness of black and white, but {path} is no image: "
-            f"its numbers are stiffness; leave it out, or give an image ({', '.join(IMAGES)})"
-        )
     try:
         values = array_files.read_npy(path)
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}; expected one of numpy.save") from None
     except ValueError as error:
+        is_other = Path(path).suffix.lower() != ".npy"
+        reason = f"it ends in {Path(path).suffix or 'nothing'}" if is_other else error
         raise ValueError(
-            f"{path} is not an .npy file of numbers ({error}): write it with numpy.save, or give "
+            f"{path} is not an .npy file of numbers ({reason}): write it with numpy.save, or give "
             f"an image ({', '.join(IMAGES)})"
         ) from None
+    if stiffness is not None:
+        raise ValueError(
+            f"--env.field-range tells the stiffness of black and white, but {path} is no image: "
+            f"its numbers are stiffness; leave it out, or give an image ({', '.join(IMAGES)})"
+        )
     if values.ndim != 2:
         raise ValueError(f"{path} has the shape {values.shape}; expected float [height, width]")
     return values.astype(np.result_type(values, np.float32))  # of whole numbers and booleans, too
@@ -119,4 +123,4 @@ def _line(path: str, values: np.ndarray, scale: float, ground: np.ndarray) -> st
     size = f"{width} px wide and {height} px high"
     each = "one px" if scale == 1.0 else f"{scale:g} px"
     span = f"stiffness from {values.min():g} to {values.max():g}" if values.size else "no stiffness"
-    return f"{path}: every cell is {each}, so the ground is {size}, {span}{flat}"
+    return f"{path}: every pixel is {each}, so the ground is {size}, {span}{flat}"

@@ -59,7 +59,10 @@ def draw_climb(
 
 def environment(config: Config) -> str:
     """What a configuration learns in, for titles."""
-    return f"Durotaxis, {config.env.ground} ground, {config.env.spawning} spawning"
+    experiment = config.env
+    ground = "measured" if experiment.field_file else experiment.ground
+    goal = f", goal {experiment.goal}" if experiment.goal != "right" else ""
+    return f"Durotaxis, {ground} ground{goal}, {experiment.spawning} spawning"
 
 
 PROGRAM = Program(

@@ -35,7 +35,7 @@ def draw(
     moments = model.time.length * np.arange(len(arrays["inputs"]) + 1)
     for i, of_input in enumerate(arrays["inputs"].T):
         values = np.append(of_input, of_input[-1])
-        inputs.step(moments, values, where="post", color=COLOURS[i % 8], label=f"input {i + 1}")
+        inputs.step(moments, values, where="post", color=COLOURS[i % 8], label=f"input {i}")
     inputs.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
     inputs.set(xlabel=model.time.axis("time from now"), xlim=(0, moments[-1]))
     inputs.set_title("planned inputs", loc="left", size=10)

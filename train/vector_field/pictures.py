@@ -100,6 +100,7 @@ def draw_channels(
         inputs[SETTLING:],
         StepTime(config.env.dt, ""),
         f"Channels and forecasts: {name} on {field}, seed {config.run.seed}",
+        begin=begin + SETTLING,
     )
     return path
 

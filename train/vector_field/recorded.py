@@ -227,6 +227,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
         data.u[e, steps],
         step_time_of(config),
         f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
+        begin=steps.start,
     )
     write_arrays(paths[1], found)
     return paths

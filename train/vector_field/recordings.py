@@ -19,6 +19,8 @@ ROUNDED = 1e-3
 """Share of the spread of a channel by which float32 may move its numbers."""
 USUAL = (1e-3, 1e3)
 """Standard deviations of data that learn well; others are named."""
+LARGEST_WHOLE = 2**24
+"""Whole numbers from here on are rounded by float32."""
 SHOWN_CHANNELS = 8
 WANTED = (
     "expected an npz file with y [T, n] or [E, T, n], or spike_times and spike_units, and with "
@@ -153,8 +155,10 @@ def _episodes(
             spikes = spike_times.read(arrays, len(u))
             if not units:
                 raise ValueError("there are no spikes")
-            lengths, end = spike_times.lengths(arrays, lengths, bin_width)
+            rows = lengths
+            lengths, end = spike_times.lengths(arrays, rows, bin_width)
             y = spike_times.counts(spikes, lengths, end, bin_width, units)
+            spike_times.tell_gaps(path, spikes, rows, lengths, bin_width)
     if len(lengths) > len(u):  # episodes in a row
         y, u = (np.split(x[0], np.cumsum(lengths)[:-1]) for x in (y, u))
     y, u = (
@@ -284,6 +288,11 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
         found.append(
             "y holds counts; --env.noise poisson with --env.observation loglinear is their model"
         )
+    if (factor := _common_factor(data)) > 1:
+        found.append(
+            f"all numbers of y are multiples of {factor:,}: if they are rates, divide by that to "
+            "have counts"
+        )
     valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
     for name, array in (("y", data.y[valid]), ("u", data.u[valid])):
         kept = np.where(data.observed[valid], array, np.nan) if name == "y" else array
@@ -295,6 +304,14 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
                 "order 1: rescale them"
             )
     return found
+
+
+def _common_factor(data: Data) -> int:
+    """The largest whole number that divides all counts, as of rates; 1 if there are no counts."""
+    values = np.unique(data.y[data.observed])
+    if not data.holds_counts or not 0 < values.max(initial=0) < LARGEST_WHOLE:
+        return 1
+    return int(np.gcd.reduce(values.astype(int)))
 
 
 def _channel_oddities(y: np.ndarray, steps: int) -> list[str]:

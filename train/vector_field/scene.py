@@ -141,7 +141,7 @@ def _now(
         "deviation": np.asarray(deviation).reshape(1, -1),
     }
     seen = np.asarray(game.obs, np.float32)[:, :CHANNELS]
-    labels = [f"channel {k + 1}" for k in range(seen.shape[1])]
+    labels = [f"channel {k}" for k in range(seen.shape[1])]
     return shown, {"observed": Bars(seen, labels)}
 
 
@@ -169,9 +169,9 @@ def _channels(observed: np.ndarray, expected: np.ndarray | None) -> dict[str, np
     """The first channels of `[T, n]`, each followed by its forecast."""
     lines = {}
     for k, seen in enumerate(observed.T[:CHANNELS]):
-        lines[f"channel {k + 1}"] = seen
+        lines[f"channel {k}"] = seen
         if expected is not None:
-            lines[f"forecast of {k + 1}"] = expected[:, k].astype(np.float32)
+            lines[f"forecast of {k}"] = expected[:, k].astype(np.float32)
     return lines
 
 
@@ -199,7 +199,7 @@ def _episode(
     lines = {
         "error of the field": missed[look].astype(np.float32),
         "mean deviation": deviation.mean((1, 2))[look],
-        **{f"input {k + 1}": x for k, x in enumerate(recorded["u"].T)},
+        **{f"input {k}": x for k, x in enumerate(recorded["u"].T)},
         **_channels(recorded["y"], expected),
     }
     return Episode(

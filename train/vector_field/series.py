@@ -29,19 +29,21 @@ def channels(
     time: StepTime,
     title: str,
     ahead: int = AHEAD,
+    begin: int = 0,
 ) -> None:
     """Draws a row for each channel of `observed` `[T, n]`, and one for the `inputs` `[T, m]`.
 
     NaN is missing.
 
     `forecasts` `[T, K + 1, n]` were made after each step, of that step and up to K later; those of
-    `ahead` steps later are drawn where they are of. `time` is that of a step. Writes a PNG, whole
-    or not at all. Raises ValueError for fewer steps than a forecast needs.
+    `ahead` steps later are drawn where they are of. `time` is that of a step, and `begin` of the
+    record's steps come before these. Writes a PNG, whole or not at all. Raises ValueError for fewer
+    steps than a forecast needs.
     """
     expected = aligned(forecasts, ahead)
     shown = slice(max(ahead, len(observed) - STEPS), None)
     chosen = most_varied(observed[shown])
-    moments = time.length * np.arange(len(observed))[shown]
+    moments = time.length * (begin + np.arange(len(observed)))[shown]
     figure = pictures.titled((9, 0.9 * len(chosen) + 1.9), title)
     rows = figure.subplots(len(chosen) + 1, 1, sharex=True)
     for axes, channel in zip(rows, chosen, strict=False):
@@ -49,7 +51,7 @@ def channels(
         label = f"forecast {quantity(ahead, 'steps')} before"
         axes.plot(moments, expected[shown, channel], color=BLUE, linewidth=1.3, label=label)
         r2 = explained(observed[shown, channel], expected[shown, channel])
-        _name(axes, f"channel {channel + 1}", f"R² {r2:.2f}")
+        _name(axes, f"channel {channel}", f"R² {r2:.2f}")
     for k, given in enumerate(inputs[shown].T):
         style = {"color": VERMILLION, "linewidth": 1.0, "alpha": 1 / (1 + k)}
         rows[-1].step(moments, given, where="post", label="inputs" if k == 0 else None, **style)

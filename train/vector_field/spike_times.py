@@ -12,6 +12,8 @@ ARRAYS = ("spike_times", "spike_units", "spike_episodes", "duration", "num_units
 """Arrays of a file of spike times; the last three may be absent."""
 SLACK = 1e-9
 """Of a bin, or of a time: what is so close to an edge is on it."""
+SILENT = 0.25
+"""Share of bins after the last spike above which the width of bins is doubted."""
 
 
 class Spikes(NamedTuple):
@@ -85,16 +87,35 @@ def num_units(files: dict[str, dict[str, np.ndarray]]) -> int:
                 "same in every file"
             )
     if units and not exact:
-        _tell(next(iter(counts)), units)
+        _tell(
+            f"{next(iter(counts))}: {units} unit{'s' * (units > 1)}, 0 to {units - 1}, up to the "
+            "last that fired; an array num_units tells how many were recorded"
+        )
     return units
 
 
 @cache
-def _tell(path: str, units: int) -> None:
-    """Says once how many units there are: those after the last that fired are not among them."""
-    several = "s" * (units > 1)
-    line = f"{units} unit{several}, 0 to {units - 1}, up to the last that fired"
-    print(f"{path}: {line}; an array num_units tells how many were recorded", file=sys.stderr)
+def _tell(line: str) -> None:
+    """Says once what was read: of units, those after the last that fired are not among them."""
+    print(line, file=sys.stderr)
+
+
+def tell_gaps(
+    path: str, spikes: Spikes, rows: np.ndarray, bins: np.ndarray, bin_width: float
+) -> None:
+    """Says where the times of spikes and the `rows` `[E]` of u cannot be of the same bins `[E]`.
+
+    So they are if seconds are taken for milliseconds: nearly all spikes are in the first bins.
+    """
+    last = np.zeros_like(bins)  # the bins up to the last spike
+    np.maximum.at(last, spikes.episodes, bins_before(spikes.times, bin_width).astype(int) + 1)
+    silent, total = int(np.maximum(bins - last, 0).sum()), int(bins.sum())
+    unused = int(rows.max() - bins.max())
+    reason = f"is --env.bin-width {bin_width:g} in the unit of spike_times, and the time of a row?"
+    if silent > SILENT * total:
+        _tell(f"{path}: no spikes in the last {silent:,} of {total:,} bins; {reason}")
+    if unused > 1:  # one may have been recorded while the last, incomplete bin was
+        _tell(f"{path}: the last {unused:,} of {rows.max():,} rows of u have no bin; {reason}")
 
 
 def _num_units(arrays: dict[str, np.ndarray]) -> int:

@@ -85,6 +85,18 @@ def test_vectors_of_any_kind_of_number(tmp_path, kind):
     np.testing.assert_allclose(data.places * data.scale + data.middle, vectors.astype(float))
 
 
+def test_what_was_read_is_said_once(tmp_path, capsys):
+    for _ in range(2):
+        loaded(tmp_path, states=IDS, lengths=[3, 4])
+    line = capsys.readouterr().err
+    assert line.endswith("data.npz: 5 transitions in 2 trajectories, between 5 ids\n")
+    loaded(tmp_path, states=VECTORS.astype(int))  # x and y on a grid, which are no ids
+    line = capsys.readouterr().err
+    assert "7 transitions in 7 trajectories, between 17 ids; if they are coordinates" in line
+    loaded(tmp_path, states=VECTORS)
+    assert "6 transitions in 1 trajectory, between vectors of 2" in capsys.readouterr().err
+
+
 def test_positions_number_the_ids(tmp_path):
     found = loaded(tmp_path, states=IDS, positions=np.eye(6)[:, :2])
     assert found.num_ids == 6
@@ -123,6 +135,7 @@ def test_positions_number_the_ids(tmp_path):
         ({"states": VECTORS * 1e20}, "have values beyond 1e.15: rescale them"),
         ({"states": 0 * VECTORS}, "never change; there is nothing to learn"),
         ({"states": VECTORS[:, :0]}, "are empty"),
+        ({"states": VECTORS.T}, "are 2 moments of 7 numbers each; .*: transpose them"),
         ({"states": np.array(["a", "b"])}, "cannot be read .*expected real numbers"),
     ],
 )

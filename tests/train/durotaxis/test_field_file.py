@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.durotaxis import config, field
+from train.durotaxis import config, field, program
 from train.durotaxis.greys import read
 
 
@@ -23,7 +23,7 @@ def test_every_cell_is_one_px_which_is_said_once(tmp_path, capsys):
         np.testing.assert_array_equal(field.read_field(path), values.astype(np.float32))
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert "every cell is one px, so the ground is 40 px wide and 30 px high" in told
+    assert "every pixel is one px, so the ground is 40 px wide and 30 px high" in told
     assert "the same everywhere" not in told
     _, params = config.make_env(config.experiment(field_file=path))
     assert (params.width, params.height) == (40.0, 30.0)
@@ -46,8 +46,8 @@ def test_flat_ground_is_named(tmp_path, capsys):
     [
         (-np.ones((9, 9)), "stiffness from -1 to -1; expected none below 0"),
         (np.zeros((9, 9)), "stiffness from 0 to 0; .* some above"),
-        (np.full((9, 9), np.nan), "not finite"),
-        (np.full((9, 9), 1e30), "beyond 1e.06"),
+        (np.array([[1, np.nan], [np.inf, 2]]), "has 2 values that are not finite; .* fill the"),
+        (np.full((9, 9), 1e30), "has values up to 1e.30; .* at most 1e.06: divide"),
         (np.full((9, 9), -128, np.int8), "stiffness from -128 to -128"),
         (np.ones(9), r"has the shape \(9,\)"),
         (np.array([["a"]]), "expected real numbers"),
@@ -57,6 +57,21 @@ def test_other_files_are_refused(tmp_path, values, told):
     with pytest.raises(ValueError, match=told) as caught:
         field.read_field(written(tmp_path / "x.npy", values))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jpg", ".npz"])
+def test_a_file_of_another_kind_is_named_by_its_ending(tmp_path, suffix):
+    path = tmp_path / f"gel{suffix}"
+    path.write_bytes(b"1.5,2.5")
+    with pytest.raises(ValueError, match=rf"\(it ends in {suffix}\): write it with numpy.save"):
+        field.read_field(str(path), None, (1.0, 40.0))
+
+
+def test_titles_name_measured_ground_and_the_goal():
+    title = lambda **changes: program.environment(config.Config(config.experiment(**changes)))
+    assert title() == "Durotaxis, linear ground, directed spawning"
+    measured = title(field_file="gel.tif", goal="up")
+    assert measured == "Durotaxis, measured ground, goal up, directed spawning"
 
 
 GREYS = np.random.default_rng(1).integers(0, 256, (12, 20), dtype=np.uint8)
@@ -164,7 +179,7 @@ def test_images_of_more_than_one_grey_are_refused(tmp_path):
     grey.save(tmp_path / "film.gif")
     for path in tmp_path.iterdir():
         with pytest.raises(
-            ValueError, match=r"its mode is|transparent|2 pictures|no image"
+            ValueError, match=r"its mode is|transparent|2 pictures|it ends in|no image"
         ) as refusal:
             field.read_field(str(path), None, (0.0, 1.0))
         assert "\n" not in str(refusal.value)
@@ -206,7 +221,7 @@ def test_pixels_of_another_size_are_resampled(tmp_path, scale, capsys):
     edge = max(3, round(2 * scale))
     inner = slice(edge, -edge), slice(edge, -edge)
     np.testing.assert_allclose(found[inner], expected[inner], rtol=1e-5)
-    assert f"every cell is {scale:g} px" in capsys.readouterr().err
+    assert f"every pixel is {scale:g} px" in capsys.readouterr().err
 
 
 def test_the_size_of_pixels_is_in_micrometres(tmp_path):

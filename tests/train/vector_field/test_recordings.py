@@ -143,6 +143,23 @@ def test_units_that_never_fired_are_channels(tmp_path, capsys):
         recordings.load([str(tmp_path / "20.npz"), few])
 
 
+@pytest.mark.parametrize(
+    ("times", "changes", "line"),
+    [
+        (np.arange(100), {}, ""),
+        (np.arange(100) / 1000, {}, "no spikes in the last 99 of 100 bins; is --env.bin-width 1 "),
+        (np.arange(50), {"duration": 50}, "the last 50 of 100 rows of u have no bin; is --env.bin"),
+        (np.arange(100), {"duration": 99.5}, ""),
+    ],
+)
+def test_spikes_in_another_unit_of_time_are_named(tmp_path, capsys, times, changes, line):
+    spikes = {"spike_times": times, "spike_units": np.zeros(len(times), int), "num_units": 1}
+    path = saved(tmp_path / "s.npz", u=np.zeros((100, 1)), **spikes, **changes)
+    recordings.load(path)
+    told = capsys.readouterr().err
+    assert told.startswith(f"{path}: {line}") if line else not told
+
+
 def test_spike_times_are_counted_as_numpy_counts_them(tmp_path):
     """Where none is on an edge."""
     width, bins, units = 0.05, 60, 3
@@ -290,6 +307,8 @@ def test_what_is_unusual_is_named():
     (line,) = recordings.oddities(counts)
     assert "y holds counts" in line
     assert recordings.oddities(counts, "poisson") == []
+    (line,) = recordings.oddities(data(20 * np.round(abs(y)), u), "poisson")
+    assert line.startswith("all numbers of y are multiples of 20: if they are rates, divide")
 
 
 SMALL = np.random.default_rng(1).normal(size=(90, 2))

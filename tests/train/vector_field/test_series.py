@@ -45,3 +45,15 @@ def test_a_picture_of_few_channels_and_inputs(tmp_path):
     path, drawn = tmp_path / "channels.png", (observed, forecasts, inputs)
     series.channels(path, *drawn, StepTime(0.1, "s"), "three channels")
     assert_drawn(path)
+
+
+def test_time_and_channels_are_counted_as_in_the_record(monkeypatch):
+    figures = []
+    monkeypatch.setattr(series.pictures, "save", lambda figure, path: figures.append(figure))
+    observed = RNG.normal(size=(30, 2))
+    forecasts = np.repeat(observed[:, None], 4, axis=1)
+    inputs, time = np.zeros((30, 1)), StepTime(0.5, "s")
+    series.channels("x.png", observed, forecasts, inputs, time, "later", ahead=3, begin=100)
+    first, second, _ = figures[0].axes
+    assert [axes.get_ylabel() for axes in (first, second)] == ["channel 0", "channel 1"]
+    np.testing.assert_allclose(first.lines[0].get_xdata(), 0.5 * np.arange(103, 130))
