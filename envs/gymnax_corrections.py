@@ -1,7 +1,7 @@
 """Where environments of gymnax are not what they say: the right spaces, and data without a network.
 
-Some leave the space of observations that they declare, and one asks the network for its data when
-it is made. The environments themselves stay as they are.
+Some leave the space of observations that they declare, or its dtype, and one asks the network for
+its data when it is made. The environments themselves stay as they are.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ import gymnax
 import jax.numpy as jnp
 import numpy as np
 from gymnax.environments import spaces
+from gymnax.environments.bsuite.catch import Catch
 from gymnax.environments.bsuite.memory_chain import MemoryChain
 from gymnax.environments.bsuite.mnist import MNISTBandit
 from gymnax.environments.misc.bernoulli_bandit import BernoulliBandit
@@ -80,6 +81,11 @@ def meta_maze(env: MetaMaze, params: Any) -> spaces.Box:
     return box([*low, jnp.min(rewards), -1], [*high, *ends])
 
 
+def catch(env: Catch, params: Any) -> spaces.Box:
+    """Zeros and ones, which gymnax declares as integers and shows as real numbers."""
+    return spaces.Box(0.0, 1.0, (env.rows, env.columns), jnp.float32)
+
+
 def mnist_bandit(env: MNISTBandit, params: Any) -> spaces.Box:
     """Grey values from 0 to 255 by 255, of which gymnax takes the upper half less 256."""
     return spaces.Box(-1.0, 1.0, env.image_shape, jnp.float32)
@@ -96,6 +102,7 @@ CORRECTIONS: dict[Any, Callable[[Any, Any], Any]] = {
     GaussianBandit.observation_space: gaussian_bandit,
     BernoulliBandit.observation_space: bernoulli_bandit,
     MetaMaze.observation_space: meta_maze,
+    Catch.observation_space: catch,
     MNISTBandit.observation_space: mnist_bandit,
 }
 """What to ask instead of a method of gymnax."""

@@ -148,6 +148,13 @@ def check_array(x: Any, space: Any, what: str) -> None:
     if isinstance(space, spaces.Discrete):
         is_integer = jnp.issubdtype(x.dtype, jnp.integer)
         require(is_integer, f"{what} is {x.dtype}; expected integers, as its space is a {kind}")
-    is_number = x.dtype == bool or jnp.issubdtype(x.dtype, jnp.integer)
-    is_number |= jnp.issubdtype(x.dtype, jnp.floating)
+    is_real = jnp.issubdtype(x.dtype, jnp.floating)
+    is_number = is_real or x.dtype == bool or jnp.issubdtype(x.dtype, jnp.integer)
     require(is_number, f"{what} is {x.dtype}; expected numbers")
+    # a network scales by the space: an image from 0 to 1 would be divided by 255 again
+    dtype = jnp.dtype(getattr(space, "dtype", x.dtype))
+    require(
+        not is_real or jnp.issubdtype(dtype, jnp.floating),
+        f"{what} is {x.dtype}, but observation_space says {dtype}: convert it, or declare a space "
+        f"of {x.dtype} with its bounds",
+    )

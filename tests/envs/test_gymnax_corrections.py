@@ -55,6 +55,14 @@ def test_what_is_shown_lies_in_the_space(env_id):
         assert not contains(space, obs + 301.0)
 
 
+def test_catch_shows_real_numbers_as_its_space_says():
+    env, params = gymnax.make("Catch-bsuite")
+    obs, _ = env.reset(jax.random.key(0), params)
+    space = observation_space(env, params)
+    assert contains(space, obs)
+    assert (space.shape, space.dtype) == (obs.shape, obs.dtype)
+
+
 def test_wrappers_and_adapter_have_the_right_space():
     env, params = gymnax.make("MemoryChain-bsuite")
     expected = [-1, 0, -1]

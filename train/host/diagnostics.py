@@ -64,6 +64,7 @@ def _panel(
     scale = pictures.dress(axes, unit, pictures.STEPS, float(steps[-1]))
     axes.xaxis.label.set_fontsize(7)
     axes.tick_params(labelsize=7)
+    axes.ticklabel_format(axis="y", useOffset=False)  # 0.00099986 rather than -1.4 of 1e-7 + 1e-3
     for k, part in enumerate(parts):
         count = min(len(steps), *(len(x) for x in part))
         x, samples = steps[:count] / scale, np.stack([values[:count] for values in part])

@@ -52,6 +52,11 @@ def file_of(name: str | Path) -> Path:
     if not is_path(name) and (TRAINED / path.name).is_file():
         return TRAINED / path.name
     if not path.is_file():
+        if Path(name).is_dir():
+            raise UsageError(
+                f"{name} is a directory, not a policy: give a run without --policy, or first write "
+                f"its policy as a file: python -m train.policies export {name} NAME"
+            )
         known = ", ".join(names()) or "none"
         raise UsageError(
             f"there is no policy {name}, and no file {path}: give the path of a .safetensors file, "

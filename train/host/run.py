@@ -33,7 +33,7 @@ from train.host.preparation import (
     trace,
 )
 from train.host.program import Program, Run
-from train.host.progress import Display, clock
+from train.host.progress import Display, busy, clock
 from train.host.scores import agents_of
 from train.host.session import Session
 from train.host.settings import Config, Evaluation, Training
@@ -83,7 +83,8 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         for caution in filter(None, (jax_settings.caution(), training.caution)):
             display.say(f"{name}: {caution}")
         with live_page(settings, directory):
-            with interruption(f"stopped while compiling: --resume {directory} begins the run"):
+            stopped = f"stopped while compiling: --resume {directory} begins the run"
+            with interruption(stopped), busy("compiling"):
                 programs = compile_within_memory(traced, config)
                 best = make_best(training, settings, settings.members, directory, traced.like.agent)
                 keeper = make_keeper(training, settings, directory, traced.like)

@@ -130,7 +130,9 @@ def read(
 
     Raises UsageError where no preset suits all of it; the values in a file are used as they are.
     """
-    config, chosen = parse(program, [*([preset] if preset else []), *flags], OF_ONE_RUN)
+    # a flag may have an effect only with the values of a member: these are refused by `plan.check`
+    lenient = plan.without_idle(program)
+    config, chosen = parse(lenient, [*([preset] if preset else []), *flags], OF_ONE_RUN)
     variations = variations_of(program, chosen, config, options, flags)
     presets = plan.suited_presets(program, chosen, config, variations)
     if without_config(flags)[0] or presets.keys() == {chosen}:
@@ -140,7 +142,7 @@ def read(
         raise UsageError(f"--vary needs different presets, {places}: sweep each of them by itself")
     ((suited, changed),) = presets.items()
     print(preset_line(program, chosen, suited, changed))
-    return *parse(program, [suited, *flags], OF_ONE_RUN), variations
+    return *parse(lenient, [suited, *flags], OF_ONE_RUN), variations
 
 
 def program_of(name: str) -> Program:

@@ -102,8 +102,8 @@ def interval(text: str, name: str, found: re.Match, parsed: Callable[[str, str],
 
 def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str, str], Any]:
     """`(name, value) -> value` as the command line of the program reads it."""
-    # the preset is chosen already, and what has no effect is refused with all values together
-    program = program._replace(preset_for=lambda preset, config: preset, idle=lambda config: {})
+    # the preset is chosen already
+    program = without_idle(program)._replace(preset_for=lambda preset, config: preset)
 
     def parsed(name: str, value: str) -> Any:
         if not value:
@@ -114,6 +114,11 @@ def reader(program: Program, preset: str, flags: Sequence[str]) -> Callable[[str
         return field_of(config, name)
 
     return parsed
+
+
+def without_idle(program: Program) -> Program:
+    """`program` for flags alone: what has no effect is refused with all values together."""
+    return program._replace(idle=lambda config: {})
 
 
 def switch(name: str, value: str) -> bool:

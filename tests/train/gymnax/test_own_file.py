@@ -149,6 +149,9 @@ class Sees(Parts):
     def observation_space(self, params):
         image = spaces.Box(0, 255, (3, 4, 1), jnp.uint8)
         return spaces.Dict({"a": image, **super().observation_space(params).spaces})
+class ScaledImage(Sees):
+    def image(self, obs):
+        return {**super().image(obs), "a": jnp.full((3, 4, 1), 0.2)}
 class LacksPart(Parts):
     def observation_space(self, params):
         return spaces.Dict({"x": Changed.observation_space(self, params), "y": spaces.Discrete(3)})
@@ -199,6 +202,7 @@ def module(tmp_path_factory) -> Iterator[str]:
         ("Branches", "TracerBoolConversionError"),
         ("OldStep", "step returns 5 values; expected 6, as in gymnax 1.0"),
         ("OtherShape", "observation has shape (4,), but observation_space says (5,)"),
+        ("ScaledImage", "observation['a'] is float32, but observation_space says uint8: convert"),
         ("NoSpace", "the environment has no observation_space"),
         ("Theirs", "action_space gives a Discrete of gymnasium"),
         ("UpsideDown", "action_space has a Box from 1.0 to -1.0; expected low below high"),

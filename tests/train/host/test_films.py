@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 
 from envs import gif
@@ -76,6 +77,17 @@ def test_every_measure_has_a_panel(tmp_path):
     assert_drawn(path)
     (tmp_path / "metrics.jsonl").write_text("")
     assert diagnostics.draw(tmp_path, [0], "A run", "steps", {}) is None
+
+
+def test_a_measure_that_hardly_changes_has_its_own_numbers_at_the_axis():
+    """And not those of `1e-7 + 1e-3`, which hide a rate of 0.001 in a line above the panel."""
+    axes = Figure().subplots()
+    rate = np.array([[1e-3, 1e-3 - 7e-8, 1e-3 - 1.4e-7]])
+    diagnostics._panel(axes, "learning_rate", np.arange(1.0, 4.0), [rate], "steps", ())
+    axes.figure.draw_without_rendering()
+    assert axes.yaxis.get_offset_text().get_text() == ""
+    numbers = [float(label.get_text()) for label in axes.get_yticklabels()]
+    np.testing.assert_allclose(numbers, axes.get_yticks(), rtol=1e-6)
 
 
 def test_a_short_last_chunk_is_no_fall(tmp_path):

@@ -339,6 +339,7 @@ def test_what_is_no_policy_is_refused_in_one_line(kind: str, exported, tmp_path,
         (evaluate.main, "", "expected a run directory, or --policy NAME: give one of them"),
         (evaluate.main, "RUN --policy POLICY", "not both"),
         (evaluate.main, "--policy nobody", "there is no policy nobody"),
+        (evaluate.main, "--policy RUN", "is a directory, not a policy: give a run without"),
     ],
 )
 def test_a_mistake_is_answered_in_one_line(

@@ -230,6 +230,17 @@ def test_members_have_the_preset_of_their_environment(varied, flags, preset, tol
     assert capsys.readouterr().out == told * line
 
 
+def test_a_flag_may_need_the_environments_that_are_varied(tmp_path, capsys):
+    """Convolutions are for images, which the default environment does not show."""
+    varied = "env.id=Breakout-MinAtar,Asterix-MinAtar"
+    flags = ["--network.channels", "4"]
+    _, chosen, _ = command.read(find("gymnax", "here"), "", command.Options(vary=[varied]), flags)
+    assert chosen == "ppo_minatar"
+    vectors = ["--vary", "env.id=CartPole-v1,Acrobot-v1", "--directory", str(tmp_path / "s")]
+    assert command.main(["gymnax", *vectors, *flags]) == REFUSED
+    assert "--network.channels has no effect, as it needs images" in capsys.readouterr().err
+
+
 def test_environments_of_several_presets_are_not_varied_together(tmp_path, capsys):
     vary = ["--vary", "env.id=CartPole-v1,Breakout-MinAtar", "--directory", str(tmp_path / "s")]
     assert command.main(["gymnax", "ppo", *vary]) == REFUSED
