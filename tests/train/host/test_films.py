@@ -81,10 +81,11 @@ def test_every_measure_has_a_panel(tmp_path):
 
 def test_a_measure_that_hardly_changes_has_its_own_numbers_at_the_axis():
     """And not those of `1e-7 + 1e-3`, which hide a rate of 0.001 in a line above the panel."""
-    axes = Figure().subplots()
-    rate = np.array([[1e-3, 1e-3 - 7e-8, 1e-3 - 1.4e-7]])
+    figure = Figure()
+    axes = figure.subplots()
+    rate = [np.array([1e-3, 1e-3 - 7e-8, 1e-3 - 1.4e-7])]
     diagnostics._panel(axes, "learning_rate", np.arange(1.0, 4.0), [rate], "steps", ())
-    axes.figure.draw_without_rendering()
+    figure.draw_without_rendering()
     assert axes.yaxis.get_offset_text().get_text() == ""
     numbers = [float(label.get_text()) for label in axes.get_yticklabels()]
     np.testing.assert_allclose(numbers, axes.get_yticks(), rtol=1e-6)
