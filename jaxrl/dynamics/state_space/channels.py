@@ -1,0 +1,59 @@
+"""What the channels of a state-space model say of its state, by counts and by Gaussian numbers.
+
+A channel depends on the state through η = C z + b alone, so that likelihood, slope and curvature in
+η are all that a filter needs of it. Letters: n channels, d dimensions of the state.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.dynamics.state_space.model import Params
+from jaxrl.linalg import matmul
+
+LOG_RATES = (-12.0, 8.0)
+"""Logarithms of rates of counts are kept between these, so that bad parameters stay finite."""
+
+
+class Response(NamedTuple):
+    """Of each channel, `[n]`, at one state; 0 where nothing was observed."""
+
+    log_likelihood: jax.Array  # log p(y | η)
+    slope: jax.Array  # d log p / dη
+    curvature: jax.Array  # -d² log p / dη², never negative
+
+
+def response(
+    is_count: jax.Array, params: Params, z: jax.Array, y: jax.Array, observed: jax.Array
+) -> Response:
+    """How well the state `z` `[d]` explains `y` `[n]` where it was `observed`, bool `[n]`."""
+    eta = matmul(params.matrix, z) + params.offset
+    rate = jnp.exp(jnp.clip(eta, *LOG_RATES))
+    precision = jnp.exp(-2 * params.log_noise)
+    error = y - eta
+    count = y * eta - rate - jax.lax.lgamma(jnp.maximum(y, 0.0) + 1)
+    gaussian = -0.5 * (precision * error**2 + jnp.log(2 * jnp.pi)) - params.log_noise
+    parts = (
+        jnp.where(is_count, count, gaussian),
+        jnp.where(is_count, y - rate, precision * error),
+        jnp.where(is_count, rate, precision),
+    )
+    return Response(*(jnp.where(observed, part, 0.0) for part in parts))
+
+
+def mean(is_count: jax.Array, params: Params, z: jax.Array) -> jax.Array:
+    """The expected observation `[..., n]` at the states `z` `[..., d]`."""
+    eta = matmul(z, params.matrix.T) + params.offset.reshape((1,) * (z.ndim - 1) + (-1,))
+    counted = is_count.reshape((1,) * (z.ndim - 1) + (-1,))
+    return jnp.where(counted, jnp.exp(jnp.clip(eta, *LOG_RATES)), eta)
+
+
+def draw(is_count: jax.Array, params: Params, z: jax.Array, key: jax.Array) -> jax.Array:
+    """Observations `[..., n]` at the states `z` `[..., d]`; consumes `key`."""
+    count_key, noise_key = jax.random.split(key)
+    expected = mean(is_count, params, z)
+    noise = jnp.exp(params.log_noise).reshape((1,) * (z.ndim - 1) + (-1,))
+    numbers = expected + noise * jax.random.normal(noise_key, expected.shape)
+    counts = jax.random.poisson(count_key, jnp.maximum(expected, 0.0)).astype(expected.dtype)
+    return jnp.where(is_count.reshape((1,) * (z.ndim - 1) + (-1,)), counts, numbers)

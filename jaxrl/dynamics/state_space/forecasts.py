@@ -1,0 +1,71 @@
+"""What a state-space model expects next, averaged over particles that move with its noise.
+
+The path of the mean would be wrong where the field is curved or the belief wide: an oscillator's
+phase spreads, and with it the average of what is observed falls back to the middle.
+
+Letters: H steps ahead, M particles, n channels, d dimensions of the state, m inputs, Q quantiles.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.state_space import channels
+from jaxrl.dynamics.state_space.filter import FARTHEST
+from jaxrl.dynamics.state_space.model import Params, StateSpace, step
+from jaxrl.dynamics.state_space.small_matrices import cholesky
+from jaxrl.linalg import matmul
+
+
+class Forecast(NamedTuple):
+    """Of observations now and up to H steps later."""
+
+    mean: jax.Array  # [H + 1, n]
+    quantiles: jax.Array  # [H + 1, Q, n]
+
+
+def particles(
+    model: StateSpace, params: Params, belief: Belief, u: jax.Array, count: int, key: jax.Array
+) -> jax.Array:
+    """Draws M = `count` paths `[H + 1, M, d]` from a belief, with the inputs `u` `[H, m]`.
+
+    Consumes `key`.
+    """
+    start_key, noise_key = jax.random.split(key)
+    start = jax.random.normal(start_key, (count, model.dims))
+    start = belief.mean[None] + matmul(start, cholesky(belief.covariance).T)
+    deviation = jnp.exp(params.log_process)[None]
+    noise = jax.random.normal(noise_key, (len(u), count, model.dims))
+
+    def advance(z: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        u, noise = now
+        after = jax.vmap(lambda z: step(model, params, z, u))(z) + deviation * noise
+        after = jnp.clip(after, -FARTHEST, FARTHEST)
+        return after, after
+
+    return jnp.concatenate([start[None], jax.lax.scan(advance, start, (u, noise))[1]])
+
+
+def forecast(
+    model: StateSpace,
+    params: Params,
+    belief: Belief,
+    u: jax.Array,
+    count: int,
+    key: jax.Array,
+    quantiles: tuple[float, ...] = (),
+) -> Forecast:
+    """The mean and quantiles of observations after a belief, from M = `count` particles.
+
+    Quantiles are those of observations drawn at the particles. Consumes `key`.
+    """
+    path_key, draw_key = jax.random.split(key)
+    states = particles(model, params, belief, u, count, path_key)
+    expected = jnp.mean(channels.mean(model.is_count, params, states), axis=1)
+    if not quantiles:
+        return Forecast(expected, jnp.zeros((len(expected), 0, expected.shape[1])))
+    drawn = channels.draw(model.is_count, params, states, draw_key)
+    levels = jnp.quantile(drawn, jnp.asarray(quantiles), axis=1)  # [Q, H + 1, n]
+    return Forecast(expected, levels.swapaxes(0, 1))
