@@ -37,6 +37,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "modules_networks": lambda: modules.of_folder("jaxrl/networks"),
     "modules_programs": lambda: modules.shown(f"train.{name}.config" for name in modules.PROGRAMS),
     "modules_spectral": lambda: modules.of_folder("jaxrl/spectral"),
+    "modules_state_space": lambda: modules.of_folder("jaxrl/dynamics/state_space"),
     "peers": common_ground.peers,
     "search": search.scores,
     "scaling_blocks": scaling.blocks,
