@@ -23,7 +23,7 @@ RESULTS = Path(__file__).parent / "results" / "allo_directed_mazes.json"
 
 def missing(names: list[str], num_seeds: int, path: Path) -> list[str]:
     """The mazes that were not measured with so many seeds."""
-    records = json.loads(path.read_text()) if path.exists() else []
+    records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     done = {record["walk"] for record in records if record["seeds"] == num_seeds}
     return [name for name in names if name not in done]
 
@@ -37,7 +37,7 @@ def main() -> None:
     for name in missing(options.mazes, options.seeds, options.out):
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / f"{name}.txt"
-            file.write_text(MAZES[name].text)
+            file.write_text(MAZES[name].text, encoding="utf-8")
             row = measured(name, Maze(maze_file=str(file), wind=MAZES[name].wind), options.seeds)
         append(options.out, {**machine(), **row})  # at once: the next maze may take minutes
         scores = {key: np.array(x) for key, x in row["scores"].items()}

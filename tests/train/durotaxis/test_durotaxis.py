@@ -167,7 +167,10 @@ def test_a_mean_takes_the_place_of_messages():
         ("--network.width=0", "--network.width is 0, expected a number at least 1"),
         ("--curriculum.first-width=5", "--curriculum.first-width is 5.0, expected a number"),
         ("--agent.minibatches=7", "cannot be split into 7 equal minibatches"),
-        ("steep", "there is no preset steep: choose one of linear, shallow, exponential"),
+        (
+            "steep",
+            "there is no preset steep (perhaps tree): choose one of linear, shallow, exponential",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path, monkeypatch):

@@ -103,7 +103,10 @@ def test_options_and_numbers_reach_the_environment():
 @pytest.mark.parametrize(
     ("game", "message"),
     [
-        (Game("CartPole"), "env.id CartPole cannot be made: it is unknown; expected MODULE:NAME"),
+        (
+            Game("CartPole"),
+            r"CartPole cannot be made: it is unknown \(perhaps CartPole-v1\); expected MODULE:NAME",
+        ),
         (Game("nowhere:Env"), "env.id nowhere:Env cannot be made: ModuleNotFoundError"),
         (Game("strangers_games:none"), "cannot be made: AttributeError"),
         (Game("strangers_games:nothing"), "gave a int, expected an environment"),

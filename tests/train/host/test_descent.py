@@ -135,7 +135,7 @@ def test_it_is_resumed(finished: Path, tmp_path: Path):
     """One seed alone, stopped in the middle, arrives where two side by side do."""
     directory = tmp_path / "run"
     alone = ["--run.num_seeds=1", "--run.seed=1", f"--run.directory={directory}"]
-    assert descend(*alone, "--run.total_steps=15") == 0
+    assert descend(*alone, "--run.total_steps=15", "--run.chunk_steps=10") == 0
     assert checkpoint.steps(directory / "checkpoints") == [3]
     assert descend(f"--resume={directory}", "--run.total_steps=40") == 0
     *_, last = read_metrics(directory)

@@ -135,7 +135,7 @@ def test_slurm_is_asked_for_what_was_said(tmp_path, slurm, capsys):
         f"--job-name=sweep-{NAME}",
     ):
         assert f"#SBATCH {line}\n" in script
-    assert "jobs now: 77_0, 77_1" in capsys.readouterr().out
+    assert "jobs for 2 of 2 batches: 77_0, 77_1" in capsys.readouterr().out
     assert "cluster" not in files.read_plan(tmp_path / "s")["options"]
 
 

@@ -121,7 +121,8 @@ def test_a_simple_model_that_fails_takes_no_score_with_it(reason, monkeypatch, c
     assert f"cannot be fitted ({type(reason).__name__}: {reason_in_one_line})" in caplog.text
     lists = {name: np.asarray(x).tolist() for name, x in simple.items()}
     row = {"seed": 0, "r2": [0.5] * 31}
-    assert recorded.table({"baselines": lists, "seeds": [row]}).row_count == 4
+    about = {"step_time": 0.1, "time_unit": "s"}
+    assert recorded.table({"baselines": lists, "seeds": [row], **about}).row_count == 4
     arrays = {f"r2_{name}": simple[name] for name in baselines.NAMES}
     axis = np.linspace(-1, 1, 25)
     arrays |= {"r2": np.full((1, 31), 0.5), "axis": axis, "field": np.ones((25, 25, 2))}
