@@ -13,7 +13,6 @@ T moments of one trajectory, or of each of E. Optional arrays are
 * `positions` `[S, 2]` or `[S, 3]`: where each id is, for the network and for pictures.
 """
 
-import sys
 from functools import cache
 from typing import NamedTuple
 
@@ -107,7 +106,7 @@ def load(path: str) -> Recording:
 @cache
 def _tell(line: str) -> None:
     """Says what was read, once for each file."""
-    print(line, file=sys.stderr)
+    print(line)
 
 
 def _line(path: str, shape: tuple[int, ...], data: Recording) -> str:

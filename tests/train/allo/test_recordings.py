@@ -88,13 +88,13 @@ def test_vectors_of_any_kind_of_number(tmp_path, kind):
 def test_what_was_read_is_said_once(tmp_path, capsys):
     for _ in range(2):
         loaded(tmp_path, states=IDS, lengths=[3, 4])
-    line = capsys.readouterr().err
+    line = capsys.readouterr().out
     assert line.endswith("data.npz: 5 transitions in 2 trajectories, between 5 ids\n")
     loaded(tmp_path, states=VECTORS.astype(int))  # x and y on a grid, which are no ids
-    line = capsys.readouterr().err
+    line = capsys.readouterr().out
     assert "7 transitions in 7 trajectories, between 17 ids; if they are coordinates" in line
     loaded(tmp_path, states=VECTORS)
-    assert "6 transitions in 1 trajectory, between vectors of 2" in capsys.readouterr().err
+    assert "6 transitions in 1 trajectory, between vectors of 2" in capsys.readouterr().out
 
 
 def test_positions_number_the_ids(tmp_path):

@@ -62,7 +62,7 @@ def test_its_report_ends_where_experiments_stopped(finished):
     assert shown is not None
     first = shown.episodes[0]
     assert first.frames["z"].shape == first.frames["belief"].shape == (100, 2)
-    assert {"channel 3", "forecast of 3"} <= set(first.lines)
+    assert {"channel 2", "forecast of 2"} <= set(first.lines)
     assert np.isnan(first.lines["forecast of 1"][:10]).all()
     assert np.isfinite(first.lines["forecast of 1"][10:]).all()
 
