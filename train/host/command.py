@@ -19,7 +19,7 @@ from train.host import (
     devices,
     distributed,
     jax_settings,
-    library_logs,
+    quiet_libraries,
     records,
 )
 from train.host.config import field_of, flag, names_below
@@ -63,7 +63,7 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
         train_program(program, config, preset, training)
 
     if arguments is None:  # a program of one's own has not come through `train.host.entrance`
-        library_logs.silence()
+        quiet_libraries.silence()
         arguments = sys.argv[1:]
     return command(train, arguments)
 

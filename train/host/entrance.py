@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from train.host import library_logs, signals
+from train.host import quiet_libraries, signals
 from train.host.errors import REFUSED, UsageError, in_one_line
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def check() -> None:
     is_command = starts_command(sys.argv, sys.orig_argv)
     if is_command:
         signals.end_until_handled()
-        library_logs.silence()
+        quiet_libraries.silence()
     try:
         refuse_hidden()
         if is_command:
@@ -81,7 +81,7 @@ def refuse_flags() -> None:
     if not os.environ.get("XLA_FLAGS"):
         return
     code = "from jaxlib import xla_client; xla_client.CompileOptions()"
-    heard = os.environ | {library_logs.XLA: "0"}
+    heard = os.environ | {quiet_libraries.XLA: "0"}
     attempt = subprocess.run([sys.executable, "-c", code], env=heard, capture_output=True)
     complaint = COMPLAINT.search(attempt.stderr.decode(errors="replace"))
     if attempt.returncode and complaint:
