@@ -53,7 +53,7 @@ def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> constant
 
     A scalar seed is not vmapped.
     """
-    start = init_all(init, starts)
+    start = jax.jit(init_all(init, starts), inline=True)  # traced once
     has_members = bool(jax.tree.leaves(starts)[0].ndim)
     placed = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
     return constants.trace(start, starts, place=everywhere(mesh), out_shardings=placed)
@@ -160,6 +160,8 @@ def make_variable_chunk(
     So a shorter last chunk needs no second compilation, as it would with `loop.make_chunk`. Rows
     of the report from `count` on are 0.
     """
+
+    update = jax.jit(update, inline=True)  # traced once
 
     def chunk(state: RunState, count: jax.Array) -> tuple[RunState, Report]:
         blank = jax.tree.map(

@@ -6,6 +6,7 @@ compilation serves all members.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -126,6 +127,7 @@ def one_after_another(chunk: Chunk) -> Chunk:
         numbers, kinds = without_keys(states)
         size = len(jax.tree.leaves(numbers)[0])
 
+        @partial(jax.jit, inline=True)  # traced once
         def one(i: jax.Array | int, numbers: PyTree) -> tuple[PyTree, PyTree]:
             pick = lambda x: jax.lax.dynamic_index_in_dim(x, i, keepdims=False)
             state, report = chunk(with_keys(jax.tree.map(pick, numbers), kinds), count)
@@ -135,7 +137,7 @@ def one_after_another(chunk: Chunk) -> Chunk:
             place = lambda whole, x: jax.lax.dynamic_update_index_in_dim(whole, x, i, 0)
             return jax.tree.map(place, carry, one(i, carry[0]))
 
-        _, report = jax.eval_shape(lambda: one(0, numbers))
+        _, report = jax.eval_shape(one, jnp.int32(0), numbers)
         blank = jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), report)
         numbers, reports = jax.lax.fori_loop(0, size, turn, (numbers, blank))
         return with_keys(numbers, kinds), reports
