@@ -25,9 +25,9 @@ class Config:
     """Gradient steps, over which the learning rate falls to 0 by half a cosine."""
     linear_steps: CountOrZero = 100
     """The first of them, in which the field is linear and nothing is forecast."""
-    windows: Count = struct.field(pytree_node=False, default=48)
+    windows: Count = struct.field(pytree_node=False, default=64)
     """B, windows in a gradient step."""
-    window: Count = struct.field(pytree_node=False, default=128)
+    window: Count = struct.field(pytree_node=False, default=64)
     """W, steps of each, or the longest episode if that is shorter."""
     learning_rate: Positive = 0.02
     """Of Adam."""

@@ -15,7 +15,6 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.filter import FARTHEST
 from jaxrl.dynamics.state_space.model import Params, StateSpace, step
-from jaxrl.dynamics.state_space.small_matrices import cholesky
 from jaxrl.linalg import matmul
 
 
@@ -35,7 +34,7 @@ def particles(
     """
     start_key, noise_key = jax.random.split(key)
     start = jax.random.normal(start_key, (count, model.dims))
-    start = belief.mean[None] + matmul(start, cholesky(belief.covariance).T)
+    start = belief.mean[None] + matmul(start, jnp.linalg.cholesky(belief.covariance).T)
     deviation = jnp.exp(params.log_process)[None]
     noise = jax.random.normal(noise_key, (len(u), count, model.dims))
 

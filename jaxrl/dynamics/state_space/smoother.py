@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space.filter import Filtered
-from jaxrl.dynamics.state_space.small_matrices import cholesky, solve_lower, solve_upper
+from jaxrl.dynamics.state_space.small_matrices import inverse
 from jaxrl.linalg import matmul
 
 
@@ -49,20 +49,19 @@ def sample_paths(filtered: Filtered, valid: jax.Array, count: int, key: jax.Arra
     """
     steps, size = filtered.belief.mean.shape
     noise = jax.random.normal(key, (count, steps, size))
+    back, is_inside = _backwards(filtered), valid[1:]
+    covariance = jax.vmap(_covariance_given_next)(back, is_inside)
+    roots = jnp.linalg.cholesky(jnp.concatenate([covariance, filtered.belief.covariance[-1:]]))
+    noise = jnp.einsum("tij,stj->tsi", roots, noise, precision="highest")
 
     def retreat(later: jax.Array, now: tuple) -> tuple[jax.Array, jax.Array]:
         (belief, after, gain), is_inside, drawn = now
-        left = belief.covariance - matmul(matmul(gain, after.covariance), gain.T)
-        covariance = jnp.where(is_inside, left, belief.covariance)
         towards = matmul(later - after.mean[None], gain.T)
-        mean = belief.mean[None] + jnp.where(is_inside, towards, 0.0)
-        z = mean + matmul(drawn, cholesky(covariance).T)
+        z = belief.mean[None] + jnp.where(is_inside, towards, 0.0) + drawn
         return z, z
 
-    last = jax.tree.map(lambda x: x[-1], filtered.belief)
-    end = last.mean[None] + matmul(noise[:, -1], cholesky(last.covariance).T)
-    rows = (_backwards(filtered), valid[1:], noise[:, :-1].swapaxes(0, 1))
-    _, earlier = jax.lax.scan(retreat, end, rows, reverse=True)
+    end = filtered.belief.mean[-1][None] + noise[-1]
+    _, earlier = jax.lax.scan(retreat, end, (back, is_inside, noise[:-1]), reverse=True)
     return jnp.concatenate([earlier, end[None]]).swapaxes(0, 1)
 
 
@@ -75,5 +74,10 @@ def _backwards(filtered: Filtered) -> _Back:
 
 def _gain(cross: jax.Array, after: jax.Array) -> jax.Array:
     """Cov(z_t, z_{t+1}) Cov(z_{t+1})⁻¹, `[d, d]`."""
-    lower = cholesky(after)
-    return solve_upper(lower, solve_lower(lower, cross.T)).T
+    return matmul(cross, inverse(after)[0])
+
+
+def _covariance_given_next(back: _Back, is_inside: jax.Array) -> jax.Array:
+    """That of a state whose next one is known `[d, d]`; in padding nothing is known of it."""
+    left = back.belief.covariance - matmul(matmul(back.gain, back.after.covariance), back.gain.T)
+    return jnp.where(is_inside, (left + left.T) / 2, back.belief.covariance)

@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 from scipy import integrate, optimize, special
 
 from jaxrl.dynamics.bases import Fourier, Grid, Polynomial
-from jaxrl.dynamics.state_space import smoother
+from jaxrl.dynamics.state_space import filter, smoother
 from jaxrl.dynamics.state_space.filter import Record, correct, filter_states, first_belief
 from jaxrl.dynamics.state_space.model import Network, Params, StateSpace
 from tests.jaxrl.dynamics.state_space.models import move, random_model, simulate
@@ -75,7 +75,8 @@ def test_a_linear_gaussian_model_is_exact(prediction):
         (Network(5, 2), "state_mlp"),
     ],
 )
-def test_the_gradient_is_that_of_differences(field, effect):
+def test_the_gradient_is_that_of_differences(field, effect, monkeypatch):
+    monkeypatch.setattr(filter, "NEWTON_STEPS", 14)  # modes are differentiated where they are exact
     with jax.enable_x64(True):
         model, params = random_model(field, (True, False, True, False), effect=effect)
         record = simulate(random_model(None, (True, False, True, False))[0], params, 7, 0.2)
@@ -94,7 +95,7 @@ def test_counts_move_the_state_to_the_mode_and_weigh_as_by_quadrature():
         model, params = random_model(None, COUNTS, dims=1)
         y = np.array([4.0, 1, 2, 0, 3, 5])
         before = first_belief(params)
-        belief, root, log_likelihood = jax.tree.map(
+        belief, log_likelihood = jax.tree.map(
             np.asarray, correct(model, params, before, jnp.asarray(y), jnp.ones(6, bool))
         )
         matrix, offset = np.asarray(params.matrix[:, 0]), np.asarray(params.offset)
@@ -108,7 +109,6 @@ def test_counts_move_the_state_to_the_mode_and_weigh_as_by_quadrature():
     mode = optimize.minimize_scalar(lambda z: -log_joint(z), bracket=(m - 1, m + 1)).x
     curvature = 1 / variance + np.sum(matrix**2 * np.exp(matrix * mode + offset))
     np.testing.assert_allclose(belief.mean, mode, atol=2e-3)
-    np.testing.assert_allclose(belief.covariance, np.asarray(root) ** 2, atol=1e-12)
     np.testing.assert_allclose(belief.covariance, 1 / curvature, rtol=2e-3)
     density = lambda z: np.exp(log_joint(z)) / np.sqrt(2 * np.pi * variance)
     exact = np.log(integrate.quad(density, mode - 8, mode + 8, points=[mode])[0])
@@ -165,7 +165,7 @@ def test_padding_and_what_is_missing_add_nothing():
     whole, same = (smooth(x, r.valid) for x, r in ((alone, record), (beside, padded)))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[:12], b, atol=1e-6), same, whole)
     blind = run_filter(model, params, record._replace(observed=record.observed & False))
-    np.testing.assert_array_equal(blind.log_likelihood, 0)
+    np.testing.assert_allclose(blind.log_likelihood, 0, atol=1e-5)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), blind.belief, blind.before
     )

@@ -1,37 +1,51 @@
-"""Factorisations written out against NumPy's, and their derivatives against differences."""
+"""Inverses against NumPy's, and their derivatives against differences."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.dynamics.state_space import small_matrices
+from jaxrl.dynamics.state_space.small_matrices import inverse
 
 
-def positive(size: int) -> np.ndarray:
-    root = np.random.default_rng(size).normal(size=(size, size))
-    return root @ root.T + np.eye(size)
+def positive(dims: int, count: int = 20) -> np.ndarray:
+    wide = np.random.default_rng(dims).standard_normal((count, dims, dims + 1))
+    return wide @ wide.transpose(0, 2, 1)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
-def test_factors_and_solutions_are_those_of_numpy(size: int):
-    batch = np.stack([positive(size), 3 * np.eye(size) + 0.1])
-    right = np.random.default_rng(0).normal(size=(2, size, 3))
+@pytest.mark.parametrize("dims", [1, 2, 3, 5])
+def test_inverses_and_determinants_are_those_of_numpy(dims):
+    batch = positive(dims)
     with jax.enable_x64(True):
-        lower = jax.vmap(small_matrices.cholesky)(jnp.asarray(batch))
-        below = jax.vmap(small_matrices.solve_lower)(lower, jnp.asarray(right))
-        above = jax.vmap(small_matrices.solve_upper)(lower, below)
-        logs = jax.vmap(small_matrices.log_determinant)(lower)
-    np.testing.assert_allclose(lower, np.linalg.cholesky(batch), atol=1e-12)
-    np.testing.assert_allclose(below, np.linalg.solve(np.linalg.cholesky(batch), right), atol=1e-12)
-    np.testing.assert_allclose(above, np.linalg.solve(batch, right), atol=1e-12)
-    np.testing.assert_allclose(logs, np.linalg.slogdet(batch)[1], atol=1e-12)
+        inverted, logs = jax.vmap(inverse)(jnp.asarray(batch))
+    np.testing.assert_allclose(
+        inverted @ batch, np.broadcast_to(np.eye(dims), batch.shape), atol=1e-9
+    )
+    np.testing.assert_allclose(logs, np.linalg.slogdet(batch)[1], atol=1e-11)
+    np.testing.assert_array_equal(inverted, np.swapaxes(inverted, 1, 2))
 
 
-def test_the_gradient_of_a_log_determinant_is_the_inverse():
-    matrix = positive(4)
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_float32_holds_matrices_of_any_unit(scale):
+    batch = (scale * (positive(3) + 0.1 * np.eye(3))).astype(np.float32)
+    inverted, logs = jax.vmap(inverse)(jnp.asarray(batch))
+    exact = np.linalg.inv(batch.astype(float))
+    error = np.abs(inverted - exact).max((1, 2)) / np.abs(exact).max((1, 2))
+    assert np.all(error < 1e-5 * np.linalg.cond(batch))
+    np.testing.assert_allclose(logs, np.linalg.slogdet(batch.astype(float))[1], atol=1e-4)
+
+
+def test_derivatives_are_those_of_differences():
     with jax.enable_x64(True):
-        slope = jax.grad(lambda x: small_matrices.log_determinant(small_matrices.cholesky(x)))(
-            jnp.asarray(matrix)
-        )
-    np.testing.assert_allclose(slope + slope.T, 2 * np.linalg.inv(matrix), atol=1e-12)
+        weights = jnp.asarray(np.random.default_rng(1).standard_normal((4, 4)))
+
+        def value(matrix: jax.Array) -> jax.Array:
+            inverted, log_determinant = inverse(matrix)
+            return jnp.sum(weights * inverted) + log_determinant**2
+
+        matrix = positive(4, 1)[0]
+        slope = np.asarray(jax.grad(value)(jnp.asarray(matrix)))
+        for direction in np.random.default_rng(2).standard_normal((4, 4, 4)):
+            direction = direction + direction.T
+            ahead, back = (value(matrix + sign * 1e-6 * direction) for sign in (1, -1))
+            np.testing.assert_allclose(np.sum(slope * direction), (ahead - back) / 2e-6, rtol=1e-5)
