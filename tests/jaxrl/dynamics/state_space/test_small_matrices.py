@@ -17,7 +17,7 @@ def positive(dims: int, count: int = 20) -> np.ndarray:
 def test_inverses_and_determinants_are_those_of_numpy(dims):
     batch = positive(dims)
     with jax.enable_x64(True):
-        inverted, logs = jax.vmap(inverse)(jnp.asarray(batch))
+        inverted, logs = map(np.asarray, jax.vmap(inverse)(jnp.asarray(batch)))
     np.testing.assert_allclose(
         inverted @ batch, np.broadcast_to(np.eye(dims), batch.shape), atol=1e-9
     )
