@@ -106,7 +106,7 @@ def counts_and_numbers(rng: np.random.Generator) -> tuple[Model, Inputs]:
 
 
 def van_der_pol(rng: np.random.Generator) -> tuple[Model, Inputs]:
-    """x'' = 2 (1 - x²) x' - x, a bin is 0.25 units of time, a cycle 30 bins; z = (x, x' / 1.5)."""
+    """x'' = 2 (1 - x²) x' - x, a bin is 0.25 units of time, a cycle 31 bins; z = (x, x' / 1.5)."""
     pace, stiffness, scale = 0.25, 2.0, 1.5
 
     def drift(z: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -148,12 +148,12 @@ def linear(rng: np.random.Generator) -> tuple[Model, Inputs]:
 
 
 def two_wells(rng: np.random.Generator) -> tuple[Model, Inputs]:
-    """z' = 0.2 (z - z³) + 0.1 u, with noise that changes wells about every hundred bins."""
+    """z' = 0.2 (z - z³) + 0.1 u, with noise that changes wells after some 180 bins."""
 
     def drift(z: np.ndarray, u: np.ndarray) -> np.ndarray:
         return 0.2 * (z - z * z * z) + 0.1 * u
 
-    return Model(drift, np.array([0.18]), units(rng, 25, 1, 0.7)), pulses
+    return Model(drift, np.array([0.22]), units(rng, 25, 1, 0.7)), pulses
 
 
 def two_oscillators(rng: np.random.Generator) -> tuple[Model, Inputs]:
