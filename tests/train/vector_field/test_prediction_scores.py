@@ -92,7 +92,7 @@ def test_the_truth_scores_one():
     data = noisy(3, 80, 50)
     later = np.minimum(np.arange(80)[:, None] + np.arange(AHEAD + 1), 79)
     perfect = guesses(data, 0)._replace(mean=data.y[:, later])
-    np.testing.assert_allclose(judged(data, perfect, data).r2, 1, atol=1e-6)
+    np.testing.assert_allclose(scores_of(data, perfect, data).r2, 1, atol=1e-6)
 
 
 def test_what_cannot_be_scored_is_refused():
