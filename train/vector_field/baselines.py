@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -88,16 +88,30 @@ def scored(name: str, data: Data, expected: Any) -> np.ndarray:
 _r2 = jax.jit(episodes.r2)
 
 
+class Scales(NamedTuple):
+    """Of the channels and inputs of data."""
+
+    mean: np.ndarray  # [n]
+    deviation: np.ndarray  # [n], 1 where a channel is constant
+    effect: np.ndarray  # [m] deviation of the inputs, 1 where one is constant
+
+
+def scales(data: Data) -> Scales:
+    """Means and deviations of what was observed, and of the inputs outside padding."""
+    count = np.maximum(data.observed.sum((0, 1)), 1)
+    mean = data.y.sum((0, 1), dtype=float) / count
+    square = np.where(data.observed, (data.y - mean) ** 2, 0).sum((0, 1)) / count
+    valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
+    effect = data.u[valid].std(0, dtype=float)
+    unit = lambda x: np.where(x > 0, x, 1)
+    return Scales(mean, unit(np.sqrt(square)), unit(effect))
+
+
 def scaled(data: Data, by: Data) -> Data:
     """`data`, less the mean and over the deviation of each channel and input of `by`."""
-    count = np.maximum(by.observed.sum((0, 1)), 1)
-    mean = by.y.sum((0, 1), dtype=float) / count
-    square = np.where(by.observed, (by.y - mean) ** 2, 0).sum((0, 1)) / count
-    valid = np.arange(by.u.shape[1]) < by.lengths[:, None]
-    effect = by.u[valid].std(0, dtype=float)
-    y = np.where(data.observed, (data.y - mean) / np.where(square > 0, np.sqrt(square), 1), 0)
-    u = data.u / np.where(effect > 0, effect, 1)
-    return data._replace(y=y.astype(np.float32), u=u.astype(np.float32))
+    mean, deviation, effect = scales(by)
+    y = np.where(data.observed, (data.y - mean) / deviation, 0)
+    return data._replace(y=y.astype(np.float32), u=(data.u / effect).astype(np.float32))
 
 
 def held(data: Data) -> np.ndarray:
@@ -154,14 +168,18 @@ def regression(data: Data, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def least_squares(x: np.ndarray, y: np.ndarray, observed: np.ndarray) -> np.ndarray:
     """Weights `[q, n]` of y `[N, n]` on x `[N, q]`, of each channel where it was observed."""
 
-    def solved(rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        gram = rows.T @ rows
+    def solve(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
         ridge = RIDGE * max(np.trace(gram) / len(gram), 1e-12)
-        return np.linalg.solve(gram + ridge * np.eye(len(gram)), rows.T @ targets)
+        return np.linalg.solve(gram + ridge * np.eye(len(gram)), right)
 
+    whole, right = x.T @ x, x.T @ np.where(observed, y, 0)
     if observed.all():
-        return solved(x, y)
-    columns = [solved(x[seen], y[seen, i]) for i, seen in enumerate(observed.T)]
+        return solve(whole, right)
+    columns = []
+    for i, seen in enumerate(observed.T):
+        rows = x[seen] if 2 * seen.sum() < len(seen) else x[~seen]  # the fewer
+        gram = rows.T @ rows if 2 * seen.sum() < len(seen) else whole - rows.T @ rows
+        columns.append(solve(gram, right[:, i]))
     return np.stack(columns, axis=1)
 
 
