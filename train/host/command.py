@@ -57,6 +57,7 @@ def main(program: Program, arguments: Sequence[str] | None = None) -> int:
         config, preset = parse(program, arguments)
         try:
             checks.config(config)
+            config = program.complete(config)
             training = program.training(config)
         except ValueError as error:
             raise UsageError(with_flags(in_one_line(error), config)) from error

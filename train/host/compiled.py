@@ -43,8 +43,9 @@ class Traced(NamedTuple):
     chunk: constants.Traced
     like: RunState
 
-    def compile(self) -> Programs:
+    def compile(self, has_small_products: bool = False) -> Programs:
         options = compiler_options(self.chunk.jaxpr.jaxpr)
+        options |= small_products() if has_small_products else {}
         return Programs(self.init, self.chunk.compile(options), self.like)
 
 
@@ -97,9 +98,15 @@ def compiler_options(program: Any) -> dict[str, str | bool]:
     seeds, crash the default CPU kernels of jaxlib 0.10; the option selects other kernels.
     """
     axes = (x.outvars[0].aval.ndim for x in equations(program) if x.primitive.name == "dot_general")
-    if jax.default_backend() == "cpu" and max(axes, default=0) > 6:
-        return {"xla_cpu_experimental_ynn_fusion_type": ""}
-    return {}
+    return small_products() if max(axes, default=0) > 6 else {}
+
+
+def small_products() -> dict[str, str | bool]:
+    """The XLA options for matrix products of a few rows, for which those kernels take longer.
+
+    With 64 x 20 by 20 x 4 in a loop it is 2 to 3 times as long.
+    """
+    return {"xla_cpu_experimental_ynn_fusion_type": ""} if jax.default_backend() == "cpu" else {}
 
 
 def equations(program: Any) -> Iterator[Any]:

@@ -97,9 +97,11 @@ def trace(training: Training, config: Any, members: Members | None = None) -> co
     return traced
 
 
-def compile_within_memory(traced: compiled.Traced, config: Any) -> compiled.Programs:
+def compile_within_memory(
+    traced: compiled.Traced, config: Any, has_small_products: bool = False
+) -> compiled.Programs:
     """Compiles. Raises UsageError if the compiled program needs more memory than there is."""
-    programs = traced.compile()
+    programs = traced.compile(has_small_products)
     memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config)
     return programs
 

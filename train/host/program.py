@@ -101,6 +101,10 @@ class Program(NamedTuple):
     preset_for: Callable[[str, Any], str] = lambda preset, config: preset
     """`(preset, config) -> preset`: the preset whose defaults suit what `config` learns in, where a
     command line has named another one. Raises ValueError if there is no such environment."""
+    complete: Callable[[Any], Any] = lambda config: config
+    """A configuration with all that it leaves to its data, found out and printed before a training
+    begins; as it is, if it leaves nothing open. Raises ValueError, in one line, for unusable
+    data."""
     environment: Callable[[Any], str] = lambda config: ""
     """What a configuration learns in, for titles and messages, such as CartPole-v1; empty: the name
     of the program says it."""

@@ -85,7 +85,7 @@ def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
         with live_page(settings, directory):
             stopped = f"stopped while compiling: --resume {directory} begins the run"
             with interruption(stopped), busy("compiling"):
-                programs = compile_within_memory(traced, config)
+                programs = compile_within_memory(traced, config, training.has_small_products)
                 best = make_best(training, settings, settings.members, directory, traced.like.agent)
                 keeper = make_keeper(training, settings, directory, traced.like)
             used = len(traced.like.key.sharding.device_set)
@@ -164,6 +164,7 @@ def train_program(
     """
     if training is None:
         checks.config(config)
+        config = program.complete(config)
         training = program.training(config)
     result = run(training, config, program.address, preset)
     settings: Config = config.run

@@ -89,6 +89,8 @@ class Training:
     """Whether the score is an error."""
     budget_shapes_learning: bool = False
     """Whether a schedule ends with the budget, so that a resumed run may not change the budget."""
+    has_small_products: bool = False
+    """Whether most of its matrix products are of a few rows (`compiled.small_products`)."""
     caution: str = ""
     """What is said before it begins, in one line, of a configuration that hardly anybody wants."""
 

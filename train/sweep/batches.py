@@ -120,7 +120,7 @@ def side_by_side(
     traced = trace(training, config, members)
     with metrics_file.MetricsFile(directory) as record, Display(title) as display:
         display.say(f"{title}: compiling for {quantity(len(members.seeds), 'members')}")
-        programs = compile_within_memory(traced, config)
+        programs = compile_within_memory(traced, config, training.has_small_products)
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
         meta = {"name": title, "config": plain(config), **records.provenance()}
         what = training, config.run, members, directory, programs, None

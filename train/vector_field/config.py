@@ -12,8 +12,9 @@ from envs.vector_field.env import FIELDS
 from envs.vector_field.fields import check_dimension
 from jaxrl import checks
 from jaxrl.agents import field_learner, sequence_vae
-from jaxrl.checks import INT32, Count, NonNegative, Positive, Range
+from jaxrl.checks import INT32, Count, CountOrZero, NonNegative, Positive, Range
 from jaxrl.dynamics import bases, rbf, stimulation
+from jaxrl.dynamics.state_space import fit as state_space_fit
 from jaxrl.networks.decoder import Decoder
 from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
 from jaxrl.networks.latent import SequenceVAE
@@ -41,8 +42,9 @@ class World:
     )
     """How the latent state is observed; identity with noise none: the state itself. Of a cart_pole
     identity, full (sines and cosines of both angles, and speeds) or no_velocities."""
-    noise: Literal["gaussian", "poisson", "none"] = "gaussian"
-    """Noise of each channel; poisson counts events and needs the observation loglinear."""
+    noise: Literal["gaussian", "poisson", "none", "auto"] = "gaussian"
+    """Noise of each channel; poisson counts events and needs the observation loglinear. auto, with
+    data: poisson where a channel holds counts, gaussian elsewhere."""
     channels: Count = 20
     """Number of observed channels; for identity that of the dimensions."""
     encoder: Literal["identity", "linear", "mlp", "state_mlp"] = "identity"
@@ -98,6 +100,29 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Dynamics:
+    """A state-space model of recorded data (jaxrl/dynamics/state_space)."""
+
+    dims: Annotated[int, Range(least=0, most=8)] = 0
+    """Dimensions of the state; 0: 1 to 5, chosen by forecasts of an inner share of the data."""
+    field: Literal["auto", "rbf", "fourier", "polynomial", "mlp", "linear"] = "auto"
+    """The nonlinear part of the field, beside a linear one: radial basis functions on a grid, random
+    waves, cubic polynomials, a small network, none; auto: chosen by forecasts, too."""
+    effect: Literal["linear", "mlp", "state_mlp"] = "linear"
+    """How inputs move the state: by a matrix, with a network beside it, or one that also depends on
+    the state."""
+    prior: NonNegative = 0.0
+    """Standard deviation of the weights of the field; 0: chosen by forecasts, too."""
+    steps: CountOrZero = 0
+    """Gradient steps, over which the learning rate falls to 0; 0: run.total_steps, or fewer where
+    forecasts say that more would overfit."""
+    starts: Count = 2
+    """Fits side by side from different first guesses; the one of the smallest loss counts."""
+    fit: state_space_fit.Config = state_space_fit.Config()
+    """The gradient steps."""
+
+
+@dataclass(frozen=True)
 class Config:
     """Learns vector fields online from stimulated experiments, one for each field and policy."""
 
@@ -106,10 +131,10 @@ class Config:
     steps), myopic, d_optimal, a_optimal, disagreement, goal, rnd; several of the last five joined
     by +, such as d_optimal+goal, are weighted. The first one gives the score of the run."""
     env: World = World()
-    learner: Literal["bayesian", "family", "sequence_vae"] = "bayesian"
+    learner: Literal["bayesian", "family", "sequence_vae", "state_space"] = "bayesian"
     """bayesian: posterior of the field, with a known observation model; family: the same with only
     two unknown parameters of the field; sequence_vae: a model that also learns how the state is
-    observed."""
+    observed; state_space: one of recorded data whose filter is computed."""
     noise_is_known: bool = True
     """bayesian: whether env.process_noise is known; if not, bayesian.process_noise is the prior
     guess."""
@@ -120,6 +145,7 @@ class Config:
     )
     model: Model = field(default_factory=Model)
     vae: sequence_vae.Config = field(default_factory=sequence_vae.Config)
+    state_space: Dynamics = field(default_factory=Dynamics)
     box: Amount = 2.0
     """The field is scored within ± this: at 25 × 25 points of the plane, or at 1,000 points drawn
     in more dimensions."""
@@ -131,8 +157,8 @@ class Config:
     stop_over: Count = 200
     """Samples in a row that must have gained so little, on the average of each 50 of them."""
     data: tuple[str, ...] = ()
-    """Files npz with y, or spike_times, and u: the sequence VAE learns from these data, without
-    experiments."""
+    """Files npz with y, or spike_times, and u: a state-space model, or a sequence VAE, learns from
+    these data, without experiments."""
     step_time: Positive | None = None
     """With data: how long a step lasts, for axes and limits; None: as dt in the files says."""
     time_unit: str = ""
@@ -191,7 +217,20 @@ PRESETS = {
         policies=("d_optimal", "bang50", "random"),
         run=Budget(num_seeds=2, total_steps=10_000, chunk_steps=250),
     ),
+    "recordings": Config(
+        learner="state_space",
+        env=World(noise="auto"),
+        run=Budget(num_seeds=1, total_steps=400, chunk_steps=25),
+    ),
 }
+
+
+def preset_for(preset: str, config: Config) -> str:
+    """Data are learned from by the preset recordings, unless a sequence VAE is asked for."""
+    if config.data and preset == "vector_field" and config.learner != "sequence_vae":
+        return "recordings"
+    return preset
+
 
 
 def check(config: Config) -> None:
@@ -200,6 +239,10 @@ def check(config: Config) -> None:
     rbf.check(config.model.grid)
     if config.data:
         return  # nothing of the learners of experiments matters
+    if config.learner == "state_space":
+        raise ValueError("the learner state_space learns from recordings: give --data FILE.npz")
+    if config.env.noise == "auto":
+        raise ValueError("env.noise auto is for --data: choose gaussian, poisson or none")
     for name in config.env.fields:
         check_name("field", name, (*FIELDS, CART_POLE))
         if name == CART_POLE:
@@ -365,5 +408,6 @@ SUMMARIES = {
     "oscillators": "Four coupled limit cycles, in eight dimensions, their state observed.",
     "cart_pole": "A cart with a pole on a circular track.",
     "sequence_vae": "A sequence VAE that also learns how the state is observed.",
+    "recordings": "A state-space model of data of your own, given by --data.",
 }
 """What each preset is."""

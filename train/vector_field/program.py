@@ -14,6 +14,7 @@ from train.host.run import Result, train_program
 from train.host.settings import Evaluation
 from train.vector_field import (
     baselines,
+    dynamics_fit,
     experiment_baselines,
     film,
     pictures,
@@ -22,7 +23,7 @@ from train.vector_field import (
     scene,
     scores,
 )
-from train.vector_field.config import PRESETS, SUMMARIES, Config
+from train.vector_field.config import PRESETS, SUMMARIES, Config, preset_for
 from train.vector_field.idle import idle
 from train.vector_field.training import make_training, samples_of
 
@@ -95,6 +96,8 @@ PROGRAM = Program(
     module=__name__,
     summaries=SUMMARIES,
     idle=idle,
+    preset_for=preset_for,
+    complete=dynamics_fit.complete,
     environment=environment,
     static={"stop_gain": "whether experiments may stop decides what is compiled"},
     pictures=draw,

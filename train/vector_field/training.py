@@ -12,7 +12,7 @@ from jaxrl.loop import Metrics
 from jaxrl.types import AgentState
 from train.host import settings, snapshots
 from train.host.program import Run
-from train.vector_field import experiments, recorded, scores
+from train.vector_field import dynamics_fit, experiments, recorded, scores
 from train.vector_field.config import Config, check, make_env, make_learner, policies_of
 from train.vector_field.learners import Learner
 from train.vector_field.reach import grid_points, projected
@@ -46,7 +46,8 @@ def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     if config.data:
-        return recorded.make_training(config)
+        fits = dynamics_fit if config.learner == "state_space" else recorded
+        return fits.make_training(config)
     env = make_env(config)
     learner = make_learner(config)
     laboratory = experiments.make(

@@ -45,6 +45,16 @@ class Fit(NamedTuple):
     step: jax.Array  # int32, gradient steps so far
 
 
+def _optimizer(config: Config) -> optax.GradientTransformation:
+    return optax.chain(optax.clip_by_global_norm(config.clip), optax.scale_by_adam())
+
+
+def learning_rate(config: Config, step: jax.Array) -> jax.Array:
+    """That of a gradient step; `config.steps` may be traced."""
+    share = jnp.minimum(step / config.steps, 1.0)
+    return config.learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * share))
+
+
 def init(config: Config, params: Params) -> Fit:
     """A fit that begins with `params`."""
     return Fit(params, _optimizer(config).init(params), jnp.zeros((), jnp.int32))
@@ -66,13 +76,9 @@ def gradient_step(
     gradient = jax.tree.map(jnp.nan_to_num, gradient)
     gradient = gradient._replace(weights=jnp.where(is_linear, 0.0, gradient.weights))
     change, opt_state = _optimizer(config).update(gradient, fit.opt_state)
-    params: Params = optax.apply_updates(fit.params, change)  # pyright: ignore
+    rate = learning_rate(config, fit.step)
+    params = jax.tree.map(lambda x, change: x - rate * change, fit.params, change)
     return Fit(params, opt_state, fit.step + 1), value
-
-
-def _optimizer(config: Config) -> optax.GradientTransformation:
-    rate = optax.cosine_decay_schedule(config.learning_rate, config.steps)  # pyright: ignore
-    return optax.chain(optax.clip_by_global_norm(config.clip), optax.adam(rate))
 
 
 def sample_windows(record: Record, length: int, count: int, key: jax.Array) -> Record:

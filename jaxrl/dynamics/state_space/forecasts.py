@@ -3,7 +3,8 @@
 The path of the mean would be wrong where the field is curved or the belief wide: an oscillator's
 phase spreads, and with it the average of what is observed falls back to the middle.
 
-Letters: H steps ahead, M particles, n channels, d dimensions of the state, m inputs, Q quantiles.
+Letters: H steps ahead, M particles, n channels, d dimensions of the state, m inputs, Q quantiles, B
+beliefs.
 """
 
 from typing import NamedTuple
@@ -23,6 +24,13 @@ class Forecast(NamedTuple):
 
     mean: jax.Array  # [H + 1, n]
     quantiles: jax.Array  # [H + 1, Q, n]
+
+
+class Moments(NamedTuple):
+    """Of observations now and up to H steps later."""
+
+    mean: jax.Array  # [B, H + 1, n]
+    variance: jax.Array  # [B, H + 1, n], that of channels included
 
 
 def particles(
@@ -68,3 +76,18 @@ def forecast(
     drawn = channels.draw(model.is_count, params, states, draw_key)
     levels = jnp.quantile(drawn, jnp.asarray(quantiles), axis=1)  # [Q, H + 1, n]
     return Forecast(expected, levels.swapaxes(0, 1))
+
+
+def moments(
+    model: StateSpace, params: Params, beliefs: Belief, u: jax.Array, count: int, key: jax.Array
+) -> Moments:
+    """Means and variances after B beliefs with the inputs `u` `[B, H, m]`; consumes `key`."""
+
+    def of_belief(belief: Belief, u: jax.Array, key: jax.Array) -> Moments:
+        states = particles(model, params, belief, u, count, key)
+        expected = channels.mean(model.is_count, params, states)  # [H + 1, M, n]
+        mean, spread = jnp.mean(expected, axis=1), jnp.var(expected, axis=1)
+        own = jnp.where(model.is_count[None], mean, jnp.exp(2 * params.log_noise)[None])
+        return Moments(mean, spread + own)
+
+    return jax.vmap(of_belief)(beliefs, u, jax.random.split(key, len(u)))

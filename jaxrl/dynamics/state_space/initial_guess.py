@@ -11,17 +11,21 @@ from jaxrl.dynamics.state_space.filter import Record
 from jaxrl.dynamics.state_space.model import Params, StateSpace, layers
 
 SMOOTHING = 2.0
-"""Standard deviation, in steps, of the Gaussian by which observations are smoothed."""
+"""Steps."""
 KNOWN = 0.3
 """Share of that Gaussian, in numbers that were observed, from which on an average is used."""
 LEAST_PROCESS = 0.05
 """Smallest standard deviation of the noise of a step, in units of the state's."""
 
 
-def initial_guess(model: StateSpace, record: Record, key: jax.Array) -> Params:
+def initial_guess(
+    model: StateSpace, record: Record, key: jax.Array, smoothing: float = SMOOTHING
+) -> Params:
     """Parameters from episodes `[E, T]`, in NumPy; a network draws its layers from `key`.
 
-    States have mean 0 and variance 1. Raises ValueError for more dimensions than channels.
+    `smoothing` is the standard deviation, in steps, of the Gaussian by which observations are
+    averaged. States have mean 0 and variance 1. Raises ValueError for more dimensions than
+    channels.
     """
     channels, d = record.y.shape[-1], model.dims
     if d > channels:
@@ -29,7 +33,7 @@ def initial_guess(model: StateSpace, record: Record, key: jax.Array) -> Params:
     counts, valid = np.asarray(model.is_count), np.asarray(record.valid)
     y, observed = np.asarray(record.y, float), np.asarray(record.observed)
     mean, deviation = moments(y, observed)
-    signals = standardise(smooth(y, observed, mean), counts, mean, deviation)
+    signals = standardise(smooth(y, observed, mean, smoothing), counts, mean, deviation)
     signals = signals - signals[valid].mean(0)
     states, matrix = principal_components(signals, valid, d)
     transition, effect, drift, process = regression(states, np.asarray(record.u), valid)
@@ -57,10 +61,12 @@ def moments(y: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return mean, np.sqrt(square) + 1e-6
 
 
-def smooth(y: np.ndarray, observed: np.ndarray, mean: np.ndarray) -> np.ndarray:
+def smooth(
+    y: np.ndarray, observed: np.ndarray, mean: np.ndarray, deviation: float = SMOOTHING
+) -> np.ndarray:
     """Averages `[E, T, n]` of what was observed nearby; the channel's mean where too little was."""
-    shifts = np.arange(-round(4 * SMOOTHING), round(4 * SMOOTHING) + 1)
-    weights = np.exp(-0.5 * (shifts / SMOOTHING) ** 2)
+    shifts = np.arange(-round(4 * deviation), round(4 * deviation) + 1)
+    weights = np.exp(-0.5 * (shifts / deviation) ** 2)
     total, weight = np.zeros(y.shape), np.zeros(y.shape)
     steps = y.shape[1]
     for shift, each in zip(shifts, weights, strict=True):

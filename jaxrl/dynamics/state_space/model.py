@@ -88,7 +88,7 @@ class StateSpace:
 
 def check(model: StateSpace) -> None:
     """Raises ValueError for numbers out of range, and for a field of other dimensions."""
-    checks.config(model.replace(is_count=0, field=None))  # pyright: ignore
+    checks.config(model.replace(field=None))  # pyright: ignore
     if model.field is None:
         return
     if isinstance(model.field, Network):
