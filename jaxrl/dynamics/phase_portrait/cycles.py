@@ -14,6 +14,8 @@ from jaxrl.dynamics.phase_portrait.region import Region
 NEUTRAL = 0.99
 """A closed orbit whose neighbours come nearer by less than this factor in a period does not
 attract: there is another one beside it, as around a centre."""
+GROWING = 1.05
+"""A factor of more than this means that the orbit has not settled."""
 
 
 class Cycle(NamedTuple):
@@ -40,7 +42,7 @@ def cycles_of(region: Region, ends: Ends, spectrum: np.ndarray) -> tuple[tuple[C
         loop, members = loops[int(np.argmax(groups == group))], which[groups == group]
         assert loop is not None
         share = len(members) / len(ends.loops)
-        factor = _multiplier(loop, spectrum[members].mean(0))
+        factor = multiplier(loop, spectrum[members].mean(0))
         if factor > NEUTRAL:
             neutral += share
             continue
@@ -51,7 +53,16 @@ def cycles_of(region: Region, ends: Ends, spectrum: np.ndarray) -> tuple[tuple[C
     return tuple(sorted(attracting, key=lambda cycle: -cycle.share)), neutral
 
 
-def _multiplier(loop: Loop, exponents: np.ndarray) -> float:
+def without_growing_loops(ends: Ends, spectrum: np.ndarray) -> Ends:
+    """Drops loops whose neighbours part from them: chaos that lingered at a weak repeller."""
+    loops = [
+        None if loop is not None and multiplier(loop, exponents) > GROWING else loop
+        for loop, exponents in zip(ends.loops, spectrum, strict=True)
+    ]
+    return ends._replace(loops=loops)
+
+
+def multiplier(loop: Loop, exponents: np.ndarray) -> float:
     """The largest Floquet multiplier but that along the loop, whose exponent is 0.
 
     The two largest exponents are added, since shear lends the first what it takes from the second.

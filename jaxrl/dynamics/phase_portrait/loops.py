@@ -17,6 +17,8 @@ WHOLE = 64
 """Periods of a whole number of steps that are tried, at most."""
 CLOSED = 0.01
 """How far returns may lie apart, relative to the extent of the path, beyond interpolation."""
+STEADY = 0.02
+"""How much the times between returns may differ, relative to their mean."""
 SAMPLES = 8
 """Steps between crossings, at least, for paths that are interpolated."""
 POINTS = 200
@@ -36,30 +38,28 @@ class Crossings(NamedTuple):
 
     times: np.ndarray  # [J] steps
     points: np.ndarray  # [J, d]
-    error: float  # the largest of interpolation, as by four and by six neighbours
+    errors: np.ndarray  # [J] of interpolation, as by four and by six neighbours
 
 
 def loop_of(path: np.ndarray) -> Loop | None:
     """The loop in which a path `[T, d]` goes round, or None."""
-    extent = float(np.ptp(path, axis=0).max())
+    # An orbit may have come from afar: what counts is how it went in the later half.
+    extent = float(np.ptp(path[len(path) // 2 :], axis=0).max())
     if not extent > 0:
         return None
-    if path.shape[1] > 1:
-        crossings = crossings_of(path)
-        loop = _by_returns(path, crossings, extent)
-        if loop is not None:
-            return loop
-    return _by_steps(path, extent)
+    loop = _by_returns(path, extent) if path.shape[1] > 1 else None
+    return _by_steps(path, extent) if loop is None else loop
 
 
-def _by_returns(path: np.ndarray, crossings: Crossings, extent: float) -> Loop | None:
-    times, points, error = crossings
+def _by_returns(path: np.ndarray, extent: float) -> Loop | None:
+    times, points, errors = crossings_of(path)
     if len(times) < 4 or (times[-1] - times[0]) / (len(times) - 1) < SAMPLES:
         return None
-    near = min(max(CLOSED * extent, 3 * error), 0.1 * extent)
+    half = len(times) // 2
+    near = min(max(CLOSED * extent, 3 * errors[half:].max()), 0.1 * extent)
     for k in range(1, min(RETURNS, len(times) - 3) + 1):
-        late = points[max(0, (len(points) - k) // 2) :]
-        if _recurs(late, k, near):
+        late = slice(max(0, (len(times) - k) // 2), None)
+        if _recurs(times[late], points[late], k, near):
             laps = max(1, (len(times) - 1) // (2 * k))
             period = (times[-1] - times[-1 - k * laps]) / laps
             at = np.linspace(times[-1 - k], times[-1], POINTS)
@@ -67,13 +67,17 @@ def _by_returns(path: np.ndarray, crossings: Crossings, extent: float) -> Loop |
     return None
 
 
-def _recurs(points: np.ndarray, k: int, near: float) -> bool:
-    """Whether each point `[J, d]` lies near the one k later, and the first near the last."""
+def _recurs(times: np.ndarray, points: np.ndarray, k: int, near: float) -> bool:
+    """Whether each point `[J, d]` lies near the one k later, and the first near the last.
+
+    And after equal times: a path in space may come close to itself without being closed.
+    """
     if len(points) <= k:
         return False
+    laps = times[k:] - times[:-k]
     each = np.linalg.norm(points[k:] - points[:-k], axis=1)
     drift = np.linalg.norm(points[-1] - points[(len(points) - 1) % k])
-    return bool(each.max() <= near and drift <= 2 * near)
+    return bool(each.max() <= near and drift <= 2 * near and np.ptp(laps) <= STEADY * laps.mean())
 
 
 def _by_steps(path: np.ndarray, extent: float) -> Loop | None:
@@ -103,7 +107,7 @@ def crossings_of(path: np.ndarray) -> Crossings:
     times = (low + high) / 2
     points = interpolate(path, times)
     errors = np.linalg.norm(points - interpolate(path, times, neighbours=4), axis=1)
-    return Crossings(times, points, float(errors.max(initial=0.0)))
+    return Crossings(times, points, errors)
 
 
 def interpolate(path: np.ndarray, times: np.ndarray, neighbours: int = 6) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxrl.dynamics.phase_portrait import attractors, fixed_points, orbits
 from jaxrl.dynamics.phase_portrait.attractors import Effort, Ends
-from jaxrl.dynamics.phase_portrait.cycles import Cycle, cycles_of
+from jaxrl.dynamics.phase_portrait.cycles import Cycle, cycles_of, without_growing_loops
 from jaxrl.dynamics.phase_portrait.fixed_points import FixedPoint, Step
 from jaxrl.dynamics.phase_portrait.region import Region, evenly, grid, region_of
 
@@ -66,7 +66,8 @@ def portrait_of(step: Step, states: Any, u: Any = (), effort: Effort | None = No
     effort = effort or Effort()
     if min(effort) < 1 or effort.window < 64:
         raise ValueError(f"{effort}: expected 1 or more of each, and a window of 64 or more")
-    region, u = region_of(states), _input_of(step, states, u)
+    region, inputs = region_of(states), np.asarray(u, float)
+    u = _input_of(step, states, u)
     frame = tuple(jnp.asarray(x, u.dtype) for x in (region.mean, region.basis, region.inverse))
     # Where orbits end, Newton's method starts, too: what attracts is then among its points.
     ends = attractors.ends_of(step, region, frame, u, effort)
@@ -76,16 +77,16 @@ def portrait_of(step: Step, states: Any, u: Any = (), effort: Effort | None = No
     places = places[: 4 * MOST]
     points = [fixed_points.describe(step, region, place, u) for place in places]
     target = _resting_places(ends, places, points)
-    wanders = ends.is_open & (target < 0)
     spectrum = np.zeros(ends.places.shape)
-    if (wanders | ends.is_loop).any():
+    if (ends.is_open & (target < 0) | ends.is_loop).any():
         last = jnp.asarray(ends.places, u.dtype)
         spectrum = np.asarray(orbits.exponents(step, frame, last, u, effort.window), float)
-    wanders &= spectrum[:, 0] * effort.window > CONVERGING
+    ends = without_growing_loops(ends, spectrum)
+    wanders = ends.is_open & (target < 0) & (spectrum[:, 0] * effort.window > CONVERGING)
     cycles, neutral = cycles_of(region, ends, spectrum)
     has_end = (target >= 0) | ends.is_loop | wanders | ends.has_left
     return Portrait(
-        np.asarray(u, float),
+        inputs,
         _within(points, target),
         cycles,
         _aperiodic(region, ends, spectrum, wanders),
