@@ -25,7 +25,10 @@ class Attractors(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The attractors differ under two inputs: there is a bifurcation between them."""
+    """The attractors differ under two inputs: there is a bifurcation between them.
+
+    Or, where a basin merely shrinks, one of them takes none of the visited states any more.
+    """
 
     low: np.ndarray  # [m]
     high: np.ndarray  # [m]
@@ -69,13 +72,37 @@ def portraits_under(
     return tuple(portrait_of(step, states, u, effort) for u in np.asarray(inputs, float))
 
 
+def narrow(
+    step: Step, states: Any, change: Change, halvings: int, effort: Effort | None = None
+) -> Change:
+    """The same change between inputs that lie closer together, by so many halvings.
+
+    Where there are several changes between the two, it is one of them, and
+    `after` may then be what lies between.
+    """
+    for _ in range(halvings):
+        middle = (change.low + change.high) / 2
+        counts = attractors_of(portrait_of(step, states, middle, effort))
+        if counts == change.before:
+            change = change._replace(low=middle)
+        else:
+            change = change._replace(high=middle, after=counts)
+    return change
+
+
 def influences(
-    step: Step, states: Any, record: Any, base: Portrait, effort: Effort | None = None
+    step: Step,
+    states: Any,
+    record: Any,
+    base: Portrait,
+    effort: Effort | None = None,
+    halvings: int = 4,
 ) -> tuple[Influence, ...]:
     """What each component of the inputs of a record `[T, m]` does, that is not constant in it.
 
     It is held at its smallest and its largest value, the others at those of `base`, the portrait
-    between the two. Raises ValueError for a record of another shape or with values not finite.
+    between the two. Changes are narrowed by `halvings`, each of which costs a portrait. Raises
+    ValueError for a record of another shape or with values not finite.
     """
     record = np.asarray(record, float)
     if record.ndim != 2 or record.shape[1] != len(base.inputs) or not np.isfinite(record).all():
@@ -86,7 +113,9 @@ def influences(
     if not len(record):
         raise ValueError("the record of inputs is empty; expected a step or more")
     varies = np.flatnonzero(record.max(0) > record.min(0))
-    return tuple(_influence(step, states, record[:, i], i, base, effort) for i in varies.tolist())
+    some = tuple(_influence(step, states, record[:, i], i, base, effort) for i in varies.tolist())
+    near = lambda change: narrow(step, states, change, halvings, effort)
+    return tuple(x._replace(changes=tuple(map(near, x.changes))) for x in some)
 
 
 def _influence(

@@ -151,7 +151,10 @@ def test_a_bifurcation_is_reported_between_the_inputs_where_it_is(report):
     assert [influence.component for influence in (first, second)] == [0, 1]
     assert [portrait.inputs[0] for portrait in first.portraits] == [-0.5, -0.4, 0.6]
     (change,) = first.changes
-    assert (change.low[0], change.high[0]) == (-0.4, 0.6)
+    # |1 + 0.1 (u ± i)| = 1; the interval from -0.4 to 0.6 was halved four times
+    assert change.low[0] < 10 * (0.99**0.5 - 1) < change.high[0]
+    assert change.high[0] - change.low[0] == pytest.approx(1 / 16)
+    np.testing.assert_array_equal(change.low[1:], [0, 1])
     assert (change.before.stable_points, change.before.cycles) == (1, 0)
     assert (change.after.stable_points, change.after.cycles) == (0, 1)
     assert second.changes == ()
