@@ -79,11 +79,11 @@ def plane_panel(
     field = np.where(np.isfinite(field), field, 0.0)
     style: dict[str, Any] = {"color": "#b5b5b5", "linewidth": 0.7, "arrowsize": 0.8, "zorder": 1}
     axes.streamplot(x, y, field[..., 0], field[..., 1], density=1.3, **style)
-    label: str | None = "visited states"
-    for trajectory in trajectories:
-        line = plane.project(np.asarray(trajectory, float))
-        axes.plot(*line.T, color=BLUE, lw=0.6, alpha=0.35, label=label)
-        label = None
+    lines = [plane.project(np.asarray(trajectory, float)) for trajectory in trajectories]
+    alpha = float(np.clip(0.35 * (3000 / sum(map(len, lines))) ** 0.5, 0.07, 0.35))
+    for line in lines:
+        axes.plot(*line.T, color=BLUE, lw=0.6, alpha=alpha)
+    axes.plot([], [], color=BLUE, lw=0.8, alpha=0.6, label="visited states")
     if len(plane.middle) == 2:
         for i, (color, dashes) in enumerate(((GREEN, (0, (5, 2))), (PURPLE, (0, (1, 1.5))))):
             line = {"colors": color, "linestyles": [dashes], "linewidths": 1.3, "zorder": 3}

@@ -25,6 +25,8 @@ from train.vector_field.step_time import StepTime
 
 SIDE = 5.6
 """Width of a panel, in inches."""
+OUTER = 0.002
+"""Share of the visited states beyond each edge of the picture, so that few do not make it small."""
 LETTERS = 66
 """Of a line over a panel."""
 MARKERS = {
@@ -113,10 +115,13 @@ def input_name(portrait: Portrait) -> str:
 
 
 def _places(plane: Plane, states: np.ndarray, portraits: Sequence[Portrait]) -> np.ndarray:
-    """Coordinates `[N, k]` of all that must be in the picture."""
+    """Coordinates `[N, k]` of all that must be in the picture: of the states but the outermost."""
+    coordinates = plane.project(states)
+    low, high = np.quantile(coordinates, (OUTER, 1 - OUTER), axis=0)
     points = [point.state[None] for portrait in portraits for point in portrait.fixed_points]
     loops = [cycle.loop for portrait in portraits for cycle in portrait.cycles]
-    return plane.project(np.concatenate([states, *points, *loops]))
+    others = [plane.project(x) for x in (*points, *loops)]
+    return np.concatenate([low[None], high[None], *others])
 
 
 def _mark_fixed_points(axes: Axes, plane: Plane, portrait: Portrait) -> None:

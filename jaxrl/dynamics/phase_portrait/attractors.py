@@ -26,7 +26,7 @@ FEW = 8
 class Effort(NamedTuple):
     """How much is computed: memory grows with orbits × window, time with both and the rounds."""
 
-    orbits: int = 128
+    orbits: int = 64
     """S, visited states that are followed."""
     window: int = 4096
     """T, states of each orbit that are recorded at a time."""

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxrl.dynamics.phase_portrait import rhythm
+
 RETURNS = 32
 """Returns to the section in one period, at most."""
 WHOLE = 64
@@ -23,13 +25,15 @@ SAMPLES = 8
 """Steps between crossings, at least, for paths that are interpolated."""
 POINTS = 200
 """P, of a loop that is interpolated."""
+PHASES = 61
+"""P, of a loop whose points fill it."""
 
 
 class Loop(NamedTuple):
     """A path that comes back to where it was."""
 
     period: float  # steps
-    points: np.ndarray  # [P, d], one period
+    points: np.ndarray  # [P, d], one period; of a curve the last is the first again
     is_curve: bool  # whether the map goes along a closed curve, not between so many points
 
 
@@ -47,8 +51,16 @@ def loop_of(path: np.ndarray) -> Loop | None:
     extent = float(np.ptp(path[len(path) // 2 :], axis=0).max())
     if not extent > 0:
         return None
-    loop = _by_returns(path, extent) if path.shape[1] > 1 else None
-    return _by_steps(path, extent) if loop is None else loop
+    is_line = path.shape[1] == 1  # no curve can close there
+    loop = None if is_line else _by_returns(path, extent)
+    loop = loop or _by_steps(path, extent)
+    return loop or (None if is_line else _by_phase(path))
+
+
+def _by_phase(path: np.ndarray) -> Loop | None:
+    """A cycle of few steps, along a curve that its points fill."""
+    curve = rhythm.closed_curve(path[len(path) // 2 :], PHASES)
+    return curve and Loop(*curve, True)
 
 
 def _by_returns(path: np.ndarray, extent: float) -> Loop | None:

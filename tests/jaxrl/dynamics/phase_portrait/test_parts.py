@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.dynamics.phase_portrait import fixed_points, loops
+from jaxrl.dynamics.phase_portrait import fixed_points, loops, rhythm
 from jaxrl.dynamics.phase_portrait.influence import influences, portraits_under
 from jaxrl.dynamics.phase_portrait.kinds import kind_of
 from jaxrl.dynamics.phase_portrait.orbits import orthogonal
@@ -114,12 +114,25 @@ def test_loops_that_go_round_twice(period):
     assert loop.period == pytest.approx(2 * period, rel=2e-3)
 
 
+@pytest.mark.parametrize("period", [4.7123, 6.8284])
+def test_curves_of_few_steps_a_lap(period):
+    """The second harmonic is stronger than the first."""
+    curve = lambda t: np.stack([0.3 * np.cos(t) + np.sin(2 * t), np.cos(2 * t)], -1)
+    closed = rhythm.closed_curve(curve(2 * np.pi * np.arange(2000) / period), 61)
+    assert closed is not None
+    assert closed[0] == pytest.approx(period, rel=1e-4)
+    away = np.linalg.norm(closed[1][:, None] - curve(np.linspace(0, 2 * np.pi, 5000)), axis=-1)
+    assert away.min(1).max() < 0.02
+    np.testing.assert_allclose(closed[1][0], closed[1][-1], atol=1e-9)
+
+
 def test_what_is_no_loop():
     phase = 0.1 * np.arange(1500)
     round_ = np.stack([np.cos(phase), np.sin(phase)], -1)
     torus = np.stack([np.cos(phase), np.sin(phase), np.cos(phase / 2**0.5)], -1)
     assert loops.loop_of(round_) is not None
     assert loops.loop_of(torus) is None
+    assert loops.loop_of(torus[::20]) is None
     assert loops.loop_of(round_ * np.exp(-phase / 300)[:, None]) is None
     assert loops.loop_of(np.zeros((1500, 2))) is None
     assert loops.loop_of(np.random.default_rng(0).normal(size=(1500, 2))) is None
