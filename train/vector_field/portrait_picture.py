@@ -75,7 +75,7 @@ def draw(
         _mark_fixed_points(axes, plane, portrait)
         _say(axes, portrait, time or StepTime(), len(portraits) > 1)
         if shares["sharey"]:
-            axes.label_outer()
+            axes.label_outer()  # all have one range
     for axes in panels[len(portraits) :]:
         axes.set_axis_off()
     pictures.legend_below(figure, _handles(panels))
@@ -120,7 +120,8 @@ def _places(plane: Plane, states: np.ndarray, portraits: Sequence[Portrait]) -> 
     low, high = np.quantile(coordinates, (OUTER, 1 - OUTER), axis=0)
     points = [point.state[None] for portrait in portraits for point in portrait.fixed_points]
     loops = [cycle.loop for portrait in portraits for cycle in portrait.cycles]
-    others = [plane.project(x) for x in (*points, *loops)]
+    orbits = [x.aperiodic.orbit for x in portraits if x.aperiodic is not None]
+    others = [plane.project(x) for x in (*points, *loops, *orbits)]
     return np.concatenate([low[None], high[None], *others])
 
 
