@@ -3,6 +3,7 @@
 Letters: T steps, N places, d dimensions of the state, k of them drawn, G points along an axis.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from train.host.pictures import BLUE, GREY, VERMILLION
 GREEN, PURPLE = "#009e73", "#aa5ca0"
 PER_AXIS = 41
 """G."""
+SHOWN = 3000
+"""States that are drawn, at most, the first of each trajectory: more would be a blot."""
 
 
 class Plane(NamedTuple):
@@ -79,11 +82,13 @@ def plane_panel(
     field = np.where(np.isfinite(field), field, 0.0)
     style: dict[str, Any] = {"color": "#b5b5b5", "linewidth": 0.7, "arrowsize": 0.8, "zorder": 1}
     axes.streamplot(x, y, field[..., 0], field[..., 1], density=1.3, **style)
-    lines = [plane.project(np.asarray(trajectory, float)) for trajectory in trajectories]
-    alpha = float(np.clip(0.35 * (3000 / sum(map(len, lines))) ** 0.5, 0.07, 0.35))
-    for line in lines:
-        axes.plot(*line.T, color=BLUE, lw=0.6, alpha=alpha)
-    axes.plot([], [], color=BLUE, lw=0.8, alpha=0.6, label="visited states")
+    total = sum(map(len, trajectories))
+    for trajectory in trajectories:
+        count = math.ceil(len(trajectory) * min(1.0, SHOWN / total))
+        line = plane.project(np.asarray(trajectory[:count], float))
+        axes.plot(*line.T, color=BLUE, lw=0.6, alpha=0.3)
+    name = "visited states" if total <= SHOWN else "visited states (some of them)"
+    axes.plot([], [], color=BLUE, lw=0.8, alpha=0.6, label=name)
     if len(plane.middle) == 2:
         for i, (color, dashes) in enumerate(((GREEN, (0, (5, 2))), (PURPLE, (0, (1, 1.5))))):
             line = {"colors": color, "linestyles": [dashes], "linewidths": 1.3, "zorder": 3}
