@@ -36,6 +36,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "modules_host": lambda: modules.of_folder("train/host"),
     "modules_jaxrl": lambda: modules.of_folder("jaxrl"),
     "modules_networks": lambda: modules.of_folder("jaxrl/networks"),
+    "modules_phase_portrait": lambda: modules.of_folder("jaxrl/dynamics/phase_portrait"),
     "modules_programs": lambda: modules.shown(f"train.{name}.config" for name in modules.PROGRAMS),
     "modules_spectral": lambda: modules.of_folder("jaxrl/spectral"),
     "modules_state_space": lambda: modules.of_folder("jaxrl/dynamics/state_space"),

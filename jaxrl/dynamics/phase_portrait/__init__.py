@@ -1,0 +1,1 @@
+"""Phase portraits of maps: fixed points and their kinds, attracting cycles, and what moves them."""

@@ -1,0 +1,101 @@
+"""Where orbits of a map without noise end: at rest, in a loop, elsewhere, or outside the region.
+
+Letters: S orbits, T recorded states, d dimensions of the state. Places are in units of the data's
+spread (see `region`).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.dynamics.phase_portrait import orbits
+from jaxrl.dynamics.phase_portrait.fixed_points import Step
+from jaxrl.dynamics.phase_portrait.loops import Loop, crossings_of, loop_of
+from jaxrl.dynamics.phase_portrait.region import Region, evenly
+
+EDGE = 5.0
+"""Orbits that come so many times further from the mean than the data have left the region."""
+RESTING = 1e-3
+"""An orbit whose last quarter has this extent is at rest."""
+FEW = 8
+"""Crossings, below which an orbit is recorded at longer intervals."""
+
+
+class Effort(NamedTuple):
+    """How much is computed: memory grows with orbits × window, time with both and the rounds."""
+
+    orbits: int = 64
+    """S, visited states that are followed."""
+    window: int = 4096
+    """T, states of each orbit that are recorded at a time."""
+    settling: int = 2048
+    """Steps before the first record; twice as many before each other one."""
+    rounds: int = 3
+    """Records, at most, while an orbit neither rests nor goes round in a loop."""
+    starts: int = 1024
+    """Starts of Newton's method, at most, beside the ends of the orbits."""
+
+
+class Ends(NamedTuple):
+    """What became of the orbits."""
+
+    places: np.ndarray  # [S, d], where each was last
+    path: np.ndarray  # [T, S, d], its last record
+    has_left: np.ndarray  # bool [S]
+    rests: np.ndarray  # bool [S]
+    loops: list[Loop | None]  # of those in a loop
+    steps: int  # of the last record
+
+    @property
+    def is_open(self) -> np.ndarray:
+        """Orbits `[S]` that stay within the region, but neither rest nor repeat."""
+        return ~self.has_left & ~self.rests & ~self.is_loop
+
+    @property
+    def is_loop(self) -> np.ndarray:
+        """Whether each goes round in a loop, bool `[S]`."""
+        return np.array([loop is not None for loop in self.loops])
+
+
+def ends_of(step: Step, region: Region, frame: tuple, u: jax.Array, effort: Effort) -> Ends:
+    """Follows orbits from visited states, longer where they have not settled."""
+    places = jnp.asarray(evenly(region.visited, effort.orbits), u.dtype)
+    edge = jnp.asarray(EDGE * np.linalg.norm(region.visited, axis=1).max(), u.dtype)
+    settling, stride = effort.settling, 1
+    for turn in range(effort.rounds):
+        whole = (jnp.asarray(settling, jnp.int32), jnp.asarray(stride, jnp.int32))
+        recorded = orbits.follow(step, frame, places, u, edge, *whole, effort.window)
+        ends = _classify(np.asarray(recorded[0], float), np.asarray(recorded[1]), stride)
+        if turn == effort.rounds - 1 or not ends.is_open.any():
+            break
+        settling, places = 2 * settling, recorded[0][-1]
+        if _few_crossings(ends):
+            stride *= 4
+    return ends  # pyright: ignore[reportPossiblyUnboundVariable]
+
+
+def _classify(path: np.ndarray, has_left: np.ndarray, stride: int) -> Ends:
+    late = path[-max(2, len(path) // 4) :]
+    rests = ~has_left & (np.ptp(late, axis=0).max(-1) <= RESTING)
+    loops: list[Loop | None] = []
+    for s in range(path.shape[1]):
+        loop = None if has_left[s] or rests[s] else loop_of(path[:, s])
+        loops.append(loop and loop._replace(period=loop.period * stride))
+    return Ends(path[-1], path, has_left, rests, loops, len(path) * stride)
+
+
+def _few_crossings(ends: Ends) -> bool:
+    """Whether an open orbit has hardly come round while it was recorded."""
+    if ends.path.shape[2] == 1:
+        return False
+    which = np.flatnonzero(ends.is_open)
+    return bool(np.median([len(crossings_of(ends.path[:, s]).times) for s in which]) < FEW)
+
+
+def is_contracting(ends: Ends, s: int, place: np.ndarray) -> bool:
+    """Whether orbit s comes nearer to a place `[d]`, about which it turns."""
+    away = np.linalg.norm(ends.path[:, s] - place, axis=1)
+    quarter = len(away) // 4
+    return bool(away[-quarter:].max() < 0.7 * away[:quarter].max())

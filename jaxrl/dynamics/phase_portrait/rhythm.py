@@ -1,0 +1,64 @@
+"""Closed curves along which a map jumps in a few steps a lap, by the frequency of the path (NumPy).
+
+Where a lap takes only two to eight steps nothing can be interpolated between them. But an orbit on
+a closed curve is a function of its phase t / period mod 1: sorted by phase, its points lie along
+the curve, one close to the next. Aperiodic orbits have no such period.
+
+Letters: T steps, d dimensions of the state, P points of a curve.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+DENSE = 0.02
+"""How far neighbours in phase may lie apart, relative to the extent of the path, if their phases
+are equal."""
+FASTEST = 8.0
+"""How much further, for each period between their phases: a circle has π."""
+WIDEST = 0.1
+"""The widest gap between phases, in periods; there is one where few steps are near a whole lap."""
+HARMONICS = 3
+"""The frequency that is strongest may be the second or the third multiple of the lap's."""
+PADDING = 8
+"""Frequencies are looked at in such parts of 1 / T, before the best is refined."""
+
+
+def closed_curve(path: np.ndarray, count: int) -> tuple[float, np.ndarray] | None:
+    """`(period, points [P, d])` of a path `[T, d]` along a closed curve, or None.
+
+    P = `count` points at equal parts of the period, the last equal to the first.
+    """
+    strongest, extent = frequency_of(path), np.ptp(path, axis=0).max()
+    for k in range(1, HARMONICS + 1):
+        phase = np.arange(len(path)) * strongest / k % 1
+        order = np.argsort(phase)
+        phase, along = (
+            np.append(phase[order], phase[order[0]] + 1),
+            path[np.append(order, order[0])],
+        )
+        gaps, jumps = np.diff(phase), np.linalg.norm(np.diff(along, axis=0), axis=1)
+        if gaps.max() <= WIDEST and (jumps <= extent * (DENSE + FASTEST * gaps)).all():
+            at = phase[0] + np.linspace(0, 1, count)
+            points = np.stack([np.interp(at, phase, x) for x in along.T], axis=-1)
+            return k / strongest, points
+    return None
+
+
+def frequency_of(path: np.ndarray) -> float:
+    """The frequency per step that is strongest in a path `[T, d]`, along its main axis.
+
+    Harris (1978): under a Hann window other lines hardly reach this one, so that its maximum is
+    where the line is, to a small part of 1 / T.
+    """
+    centred = path - path.mean(0)
+    signal = centred @ np.linalg.eigh(centred.T @ centred)[1][:, -1] * np.hanning(len(path))
+    size = PADDING * len(path)
+    peak = np.argmax(np.abs(np.fft.rfft(signal, size))) / size
+    times = np.arange(len(path))
+    weakness = lambda f: -np.abs(np.sum(signal * np.exp(-2j * np.pi * f * times)))
+    near = (max(peak - 1 / size, 1e-9), peak + 1 / size)
+    options = {"xatol": 1e-10}
+    best: Any = minimize_scalar(weakness, bounds=near, method="bounded", options=options)
+    return float(best.x)

@@ -1,0 +1,153 @@
+"""Phase portraits in words, and as plain data for JSON."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxrl.dynamics.phase_portrait.cycles import Cycle
+from jaxrl.dynamics.phase_portrait.fixed_points import FixedPoint
+from jaxrl.dynamics.phase_portrait.influence import Attractors, Influence
+from jaxrl.dynamics.phase_portrait.portrait import Portrait
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+PLURALS = {"saddle-focus": "saddle-foci"}
+Duration = Callable[[float], str]
+
+
+def in_steps(steps: float) -> str:
+    """So many steps."""
+    return f"{number(steps)} steps"
+
+
+def number(value: float) -> str:
+    """Three digits, as people write them: 0.83, 16.6, 1,340."""
+    digits = f"{value:.3g}"
+    return f"{float(digits):,.0f}" if abs(float(digits)) >= 1000 else digits
+
+
+def words(portrait: Portrait, duration: Duration = in_steps) -> str:
+    """What was found, in a line: "one limit cycle, period 16.6 steps; one unstable spiral".
+
+    `duration` says how long so many steps are.
+    """
+    parts = []
+    if portrait.cycles:
+        periods = " and ".join(duration(cycle.period) for cycle in portrait.cycles[:3])
+        more = " and others" * (len(portrait.cycles) > 3)
+        name = "period" if len(portrait.cycles) == 1 else "periods"
+        parts.append(f"{count(len(portrait.cycles), 'limit cycle')}, {name} {periods}{more}")
+    if portrait.aperiodic is not None:
+        exponent = f"{portrait.aperiodic.exponents[0]:.2g}"
+        parts.append(f"aperiodic motion, largest Lyapunov exponent {exponent} per step")
+    if portrait.neutral > 0:
+        parts.append("closed orbits that do not attract")
+    kinds = [point.kind for point in portrait.fixed_points]
+    parts += [count(kinds.count(kind), kind) for kind in dict.fromkeys(kinds)]
+    if portrait.escaping > 0:
+        parts.append(f"{100 * portrait.escaping:.2g} % of visited states leave the region")
+    if portrait.unsettled > 0:
+        parts.append(f"{100 * portrait.unsettled:.2g} % do not settle in the time computed")
+    return "; ".join(parts) or "no fixed point in the region that data visited"
+
+
+def count(amount: int, thing: str) -> str:
+    """So many things: "one saddle", "two saddles"."""
+    amount_in_words = NUMBERS[amount] if amount < len(NUMBERS) else f"{amount:,}"
+    return f"{amount_in_words} {thing if amount == 1 else PLURALS.get(thing, f'{thing}s')}"
+
+
+def attractors_in_words(counts: Attractors) -> str:
+    """Such as "one stable point, one limit cycle"."""
+    names = ("stable point", "limit cycle")
+    parts = [count(n, name) for n, name in zip(counts[:2], names, strict=True) if n]
+    return ", ".join([*parts, *["aperiodic motion"] * counts.aperiodic]) or "no attractor"
+
+
+def summary(
+    portrait: Portrait,
+    influences: Sequence[Influence] = (),
+    step_time: float | None = None,
+    duration: Duration = in_steps,
+) -> dict[str, Any]:
+    """Plain data for JSON, of finite numbers, None where there is none.
+
+    Times are in steps; with the time of a step, `step_time`, also in its unit, by names that end in
+    `_time`. `influences` are what inputs move.
+    """
+    aperiodic = portrait.aperiodic
+    return {
+        "words": words(portrait, duration),
+        "inputs": plain(portrait.inputs),
+        "fixed_points": [_fixed_point(point, step_time) for point in portrait.fixed_points],
+        "cycles": [_cycle(cycle, step_time) for cycle in portrait.cycles],
+        "aperiodic": aperiodic
+        and {
+            "lyapunov_exponents": plain(aperiodic.exponents),
+            "low": plain(aperiodic.low),
+            "high": plain(aperiodic.high),
+            "share": aperiodic.share,
+        }
+        | _time("exponents_per", aperiodic.exponents, step_time and 1 / step_time),
+        "neutral_share": portrait.neutral,
+        "unsettled_share": portrait.unsettled,
+        "escaping_share": portrait.escaping,
+        "influences": [_influence(influence, step_time, duration) for influence in influences],
+    }
+
+
+def _fixed_point(point: FixedPoint, step_time: float | None) -> dict[str, Any]:
+    turns = point.rotation_periods[np.isfinite(point.rotation_periods)]
+    period = turns[0] if len(turns) else np.nan
+    return {
+        "kind": point.kind,
+        "state": plain(point.state),
+        "eigenvalues": [[plain(x.real), plain(x.imag)] for x in point.eigenvalues],
+        "rotation_period": plain(period),
+        "time_constants": plain(point.time_constants),
+        "sensitivity": plain(point.sensitivity),
+        "beyond": point.beyond,
+        "nearest": point.nearest,
+        "share": point.share,
+        **_time("rotation_period", period, step_time),
+        **_time("time_constants", point.time_constants, step_time),
+    }
+
+
+def _cycle(cycle: Cycle, step_time: float | None) -> dict[str, Any]:
+    return {
+        "period": plain(cycle.period),
+        "extent": plain(cycle.extent),
+        "mean": plain(cycle.mean),
+        "multiplier": plain(cycle.multiplier),
+        "share": cycle.share,
+        **_time("period", cycle.period, step_time),
+    }
+
+
+def _time(name: str, steps: Any, step_time: float | None) -> dict[str, Any]:
+    return {} if step_time is None else {f"{name}_time": plain(np.asarray(steps) * step_time)}
+
+
+def _influence(influence: Influence, step_time: float | None, duration: Duration) -> dict[str, Any]:
+    ends = (influence.portraits[0], influence.portraits[-1])
+    low, high = (summary(portrait, (), step_time, duration) for portrait in ends)
+    for content in (low, high):
+        del content["influences"]
+    changes = [
+        {
+            "between": [plain(change.low), plain(change.high)],
+            "before": attractors_in_words(change.before),
+            "after": attractors_in_words(change.after),
+        }
+        for change in influence.changes
+    ]
+    return {"component": influence.component, "low": low, "high": high, "bifurcations": changes}
+
+
+def plain(value: Any) -> Any:
+    """Numbers as lists of floats, None where they are not finite."""
+    array = np.asarray(value, float)
+    if array.ndim:
+        return [plain(x) for x in array]
+    return float(array) if np.isfinite(array) else None
