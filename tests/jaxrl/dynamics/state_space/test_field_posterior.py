@@ -1,0 +1,323 @@
+"""The posterior of a field: dense algebra, simulated data sets, and plans in plain NumPy."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from scipy import linalg
+
+from jaxrl import planning
+from jaxrl.dynamics import next_inputs, stimulation
+from jaxrl.dynamics.bases import Grid, Polynomial
+from jaxrl.dynamics.state_space import field_posterior as posteriors
+from jaxrl.dynamics.state_space.field_posterior import FieldPosterior, Prior, field_posterior
+from jaxrl.dynamics.state_space.filter import FARTHEST, Record, filter_states
+from jaxrl.dynamics.state_space.information import Information, gather, nothing
+from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
+from jaxrl.dynamics.state_space.move import parameters, replace
+from tests.jaxrl.dynamics.state_space.models import random_model, simulate
+
+PRIOR = Prior(weights=0.5, linear=1.5, effect=4.0, log_process=0.7, channels=100.0)
+collect = jax.jit(gather, static_argnames="with_channels")
+MIXED = (True, False, True, False)
+
+
+def posterior_of(model: StateSpace, params: Params, total: Information) -> FieldPosterior:
+    """In double precision, as NumPy's arrays."""
+    with jax.enable_x64(True):
+        return jax.tree.map(np.asarray, field_posterior(model, params, total, PRIOR))
+
+
+def covariance_of(posterior: FieldPosterior) -> np.ndarray:
+    root = np.asarray(posterior.root, float)
+    return root @ root.T
+
+
+def deviations(features: int, channels: int) -> np.ndarray:
+    """Of the prior in two dimensions with two inputs."""
+    move = [*[0.5] * 2 * features, *[1.5] * 6, *[4.0] * 4]
+    return np.array([*[100.0] * 3 * channels, 0.7, 0.7, *move])
+
+
+@pytest.fixture(scope="module")
+def learned() -> tuple[StateSpace, Params, Information]:
+    """A model of mixed channels and the information of a short record, with C and b."""
+    with jax.enable_x64(True):
+        model, params = random_model(Polynomial(2, 2, 2.0), MIXED, scale=0.2)
+        record = simulate(model, params, 60, 0.1)
+        total = collect(model, params, record, with_channels=True)
+        return model, *jax.tree.map(np.asarray, (params, total))
+
+
+def test_the_covariance_is_what_dense_algebra_leaves(learned):
+    """With channels: over a basis of the C and b that do not change the read-out of the state."""
+    model, params, total = learned
+    posterior = posterior_of(model, params, total)
+    held = total._replace(matrix=total.matrix[12:, 12:])
+    cheap = posterior_of(model, params, held)
+    weight = np.asarray(total.weight) / float(total.count)
+    unit = np.kron(weight**-0.5, np.ones(3))
+    constraint = np.kron((np.asarray(params.matrix) * weight[:, None]).T * weight**-0.5, np.eye(3))
+    free = linalg.null_space(constraint)  # in units of each channel's noise
+    assert free.shape == (12, 6)
+    basis = linalg.block_diag(unit[:, None] * free, np.eye(24))
+    sd = np.r_[np.full(6, 100.0), deviations(6, 0)]
+    precision = basis.T @ np.asarray(total.matrix) @ basis + np.diag(sd**-2.0)
+    exact = np.linalg.inv(precision)[-22:, -22:]
+    ours = covariance_of(posterior)
+    np.testing.assert_allclose(ours, exact, rtol=1e-7, atol=1e-9 * exact.max())
+    entropy = np.linalg.slogdet(exact)[1] / 2
+    gained = np.log(sd[-22:]).sum() - entropy
+    np.testing.assert_allclose(posterior.information, gained, rtol=1e-8)
+
+    precision = np.asarray(held.matrix) + np.diag(deviations(6, 0) ** -2.0)
+    exact = np.linalg.inv(precision)[2:, 2:]
+    ours = covariance_of(cheap)
+    np.testing.assert_allclose(ours, exact, rtol=1e-7, atol=1e-9 * exact.max())
+
+
+def test_channels_know_nothing_of_affine_maps(learned):
+    """No change of C and b that an affine map of the state makes is informed of, or has a part."""
+    model, params, total = learned
+    with jax.enable_x64(True):
+        matrix = posteriors.without_gauge(params, total.matrix, total.weight / total.count)
+        matrix = np.asarray(matrix)
+    weight = np.asarray(total.weight) / float(total.count)
+    change = np.random.default_rng(0).normal(size=(2, 3))  # of the state, by state and constant
+    moved = (np.asarray(params.matrix) @ change) * weight[:, None] ** 0.5
+    along = np.asarray(matrix) @ np.r_[moved.ravel(), np.zeros(len(matrix) - 12)]
+    np.testing.assert_allclose(along, 0, atol=1e-9 * np.abs(matrix).max())
+
+
+def test_complete_gaussian_channels_may_as_well_be_held():
+    """On average over records C and b have no information in common with the move."""
+    with jax.enable_x64(True):
+        model, params = random_model()
+        records = [simulate(model, params, 25, seed=seed) for seed in range(400)]
+        shared = records[0]._replace(y=jnp.stack([r.y for r in records]))
+        drawn = shared._replace(u=jnp.stack([r.u for r in records]))
+        of_one = lambda y, u: gather(model, params, shared._replace(y=y, u=u), True)
+        each = jax.jit(jax.vmap(of_one))(drawn.y, drawn.u)
+        params, total = jax.tree.map(np.asarray, (params, jax.tree.map(lambda x: x.mean(0), each)))
+    whole = covariance_of(posterior_of(model, params, total))
+    held = total._replace(matrix=total.matrix[15:, 15:])
+    cheap = covariance_of(posterior_of(model, params, held))
+    scale = np.sqrt(np.diagonal(cheap))
+    np.testing.assert_allclose(
+        whole / np.outer(scale, scale), cheap / np.outer(scale, scale), atol=0.05
+    )
+    free = total.matrix + np.diag(deviations(0, 5) ** -2.0)  # without a choice of coordinates
+    unsure = np.linalg.inv(np.asarray(free))[-10:, -10:]
+    assert np.trace(unsure) > 3 * np.trace(whole)
+
+
+def test_states_that_are_seen_tell_all_there_is():
+    with jax.enable_x64(True):
+        model, params = random_model(Grid(3, 2, 2.0), scale=0.2)
+        params = params._replace(log_noise=jnp.full(5, -9.0))
+        record = simulate(model, params, 200)
+        seen = posterior_of(model, params, collect(model, params, record))
+        blurred = params._replace(log_noise=jnp.full(5, 0.5))
+        record = simulate(model, blurred, 200)
+        less = posterior_of(model, blurred, collect(model, blurred, record))
+    np.testing.assert_allclose(seen.relative_noise, 1, rtol=0.02)
+    assert less.relative_noise > 2
+    assert less.information < seen.information
+
+
+def test_before_any_data_it_is_the_prior():
+    model, params = random_model(Grid(3, 2, 2.0), scale=0.2)
+    posterior = field_posterior(model, params, nothing(model, params), PRIOR)
+    np.testing.assert_allclose(posterior.root, np.diag(deviations(9, 0)[2:]), rtol=1e-4)
+    np.testing.assert_allclose(posterior.information, 0, atol=1e-3)
+    assert posterior.relative_noise == 1
+
+
+def test_draws_and_variances_are_those_of_the_covariance(learned, key):
+    model, params, total = learned
+    with jax.enable_x64(True):
+        posterior = field_posterior(model, params, total, PRIOR)
+        places = jnp.array([[0.5, -0.4], [-1.0, 1.5]])
+        draw = jax.vmap(partial(posteriors.draw, model, posterior))
+        fields = jax.jit(draw)(jax.random.split(key, 20_000))
+        of_one = lambda p: jax.vmap(partial(displacement, model, p))(places)
+        values = np.asarray(jax.jit(jax.vmap(of_one))(fields))  # [draws, 2, d]
+        expected = np.asarray(jax.vmap(partial(displacement, model, params))(places))
+        for i, z in enumerate(places):
+            covariance = posteriors.predictive_covariance(model, posterior, z)
+            scale = np.sqrt(np.diagonal(covariance))
+            ratio = np.cov(values[:, i].T) / np.outer(scale, scale)
+            np.testing.assert_allclose(ratio, covariance / np.outer(scale, scale), atol=0.05)
+            variance = posteriors.predictive_variance(model, posterior, z)
+            np.testing.assert_allclose(variance, np.trace(covariance) / 2, rtol=1e-9)
+    error = np.std(values, axis=0) / 20_000**0.5
+    assert (np.abs(values.mean(0) - expected) < 4.5 * error).all()
+
+
+def simulated_wells(seed: int, count: int, steps: int) -> tuple[StateSpace, Params, Record]:
+    """A state between two wells, seen by three noisy channels; records `[count, steps]`."""
+    model = StateSpace(jnp.zeros(3, bool), 1, 1, Polynomial(3, 1, 1.5), scale=0.3)
+    # z' = z + .25 z - .25 z³ + .2 u, written as A and one Legendre polynomial of z / 1.5
+    unit, cubic = 0.3 / 4**0.5, 7**0.5 * 2.5 / 1.5**3
+    weight = -0.25 / cubic / unit
+    slope = 0.25 + weight * unit * 7**0.5 * 1.5 / 1.5
+    numbers = {
+        "transition": [[slope]],
+        "drift": [0.0],
+        "weights": [[0.0], [0.0], [0.0], [weight]],
+        "effect": [[0.2]],
+        "log_process": [np.log(0.2)],
+        "matrix": [[1.0], [-0.7], [0.4]],
+        "offset": [0.0, 1.0, 2.0],
+        "log_noise": np.log([0.4, 0.5, 0.4]),
+        "first_mean": [0.0],
+        "first_log_deviation": [0.0],
+    }
+    params = Params(
+        layer=(), effect_layers=(), **{k: jnp.asarray(x, float) for k, x in numbers.items()}
+    )
+    rng = np.random.default_rng(seed)
+    z, y = rng.normal(size=count), np.zeros((count, steps, 3))
+    u = rng.choice([-1.0, 1.0], size=(count, steps, 1)).repeat(4, 1)[:, :steps]
+    for t in range(steps):
+        mean = z[:, None] * np.asarray(params.matrix)[:, 0] + np.asarray(params.offset)
+        y[:, t] = mean + np.exp(np.asarray(params.log_noise)) * rng.normal(size=(count, 3))
+        z = z + 0.25 * z - 0.25 * z**3 + 0.2 * u[:, t, 0] + 0.2 * rng.normal(size=count)
+    seen = jnp.ones(y.shape, bool)
+    return model, params, Record(jnp.asarray(y), jnp.asarray(u), seen, seen[..., 0])
+
+
+@pytest.mark.usefixtures("compiled_with_care")
+def test_the_field_is_as_uncertain_as_fits_are():
+    """z-scores of the field at four places, in 96 data sets, have mean square 1.
+
+    Its standard error is √(2/96) = .14 at one place and for all together, if they were the same
+    number; three of them are allowed.
+    """
+    count, places = 96, jnp.array([[-1.0], [-0.4], [0.3], [1.1]])
+    prior = Prior(weights=1.0, linear=1.0, effect=1.0)
+    with jax.enable_x64(True):
+        model, truth, records = simulated_wells(0, count, 300)
+        start, unravel = ravel_pytree(parameters(model, truth))
+        deviation = posteriors.prior_deviations(model, truth, prior)
+        field_of = lambda p: jax.vmap(partial(displacement, model, p))(places)[:, 0]
+
+        def score(record: Record) -> jax.Array:
+            of = lambda flat: replace(model, truth, unravel(flat))
+
+            def log_density(flat: jax.Array) -> jax.Array:
+                fit = filter_states(model, of(flat), record).log_likelihood.sum()
+                return (
+                    fit
+                    - 0.5 * jnp.sum((flat[1:] / deviation[1:]) ** 2)
+                    - 0.5 * ((flat[0] - start[0]) / deviation[0]) ** 2
+                )
+
+            def ascend(flat: jax.Array, _: None) -> tuple[jax.Array, None]:
+                precision = gather(model, of(flat), record).matrix + jnp.diag(deviation**-2)
+                return flat + jnp.linalg.solve(precision, jax.grad(log_density)(flat)), None
+
+            flat = jax.lax.scan(ascend, start, None, 10)[0]
+            slope = jax.grad(log_density)(flat)
+            posterior = field_posterior(model, of(flat), gather(model, of(flat), record), prior)
+            variance = jax.vmap(partial(posteriors.predictive_variance, model, posterior))(places)
+            error = field_of(of(flat)) - field_of(truth)
+            return error / jnp.sqrt(variance), jnp.sum(slope**2)
+
+        batches = jax.jit(lambda records: jax.lax.map(score, records, batch_size=32))
+        scores, slopes = jax.tree.map(np.asarray, batches(records))
+    assert np.max(slopes) < 1e-3  # the fits have arrived
+    squares = np.mean(np.asarray(scores) ** 2, axis=0)
+    print(squares, squares.mean())
+    np.testing.assert_allclose(squares, 1, atol=3 * (2 / count) ** 0.5)
+
+
+@pytest.fixture(scope="module")
+def question(learned) -> tuple:
+    model, params, total = learned
+    posterior = posterior_of(model, params, total)
+    posterior, params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), (posterior, params))
+    rng = np.random.default_rng(4)
+    plan = jnp.asarray(rng.uniform(-1, 1, (6, 2)), jnp.float32)
+    return model, params, posterior, plan, jnp.array([0.4, -0.3])
+
+
+def rows_of(model: StateSpace, params: Params, z: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Derivative `[d, p]` of the next state by the move, by differences."""
+    flat, unravel = ravel_pytree(parameters(model, params).move)
+    of = lambda flat: step(
+        model, replace(model, params, parameters(model, params)._replace(move=unravel(flat))), z, u
+    )
+    return np.stack(
+        [(of(flat + e) - of(flat - e)) / 2 for e in np.eye(len(flat), dtype=np.float32)], -1
+    )
+
+
+def test_plans_by_the_next_states_alone(question):
+    model, params, posterior, plan, z = question
+    planning_model = posteriors.predictive_model(model, posterior)
+    path = [z]
+    for u in plan:
+        path.append(step(model, params, path[-1], u))
+    np.testing.assert_allclose(
+        stimulation.path(planning_model, z, plan), path, rtol=1e-4, atol=1e-5
+    )
+    noise = np.mean(np.exp(2 * np.asarray(params.log_process)))
+    sigma = np.asarray(posterior.root, float) @ np.asarray(posterior.root, float).T / noise
+
+    rows = np.concatenate([rows_of(model, params, path[t], plan[t]) for t in range(6)])
+    scaled = rows @ sigma @ rows.T / float(posterior.relative_noise)
+    nats = np.linalg.slogdet(np.eye(12) + scaled)[1] / 2
+    np.testing.assert_allclose(next_inputs.nats(planning_model, z, plan), nats, rtol=1e-3)
+
+    config = stimulation.Config(
+        every=2, objective="d_optimal+a_optimal", planner=planning.Config(horizon=6)
+    )
+    inputs = [*plan, jnp.zeros(2)]
+    rows = np.concatenate([rows_of(model, params, path[t], inputs[t]) for t in (2, 4, 6)])
+    system = rows @ sigma @ rows.T + float(posterior.relative_noise) * np.eye(6)
+    through = sigma @ rows.T
+    values = {
+        "d_optimal": np.linalg.slogdet(system / float(posterior.relative_noise))[1],
+        "a_optimal": np.trace(through @ np.linalg.solve(system, through.T)),
+    }
+    states = stimulation.path(planning_model, z, plan)
+    for name, value in values.items():
+        ours = stimulation.objective(config, name, planning_model, plan, states)
+        np.testing.assert_allclose(ours, value, rtol=2e-3)
+    cost = stimulation.plan_cost(config, planning_model, z, plan[None])
+    np.testing.assert_allclose(cost, [-sum(values.values())], rtol=2e-3)
+    low = -jnp.ones(2)
+    chosen = stimulation.myopic_input(
+        stimulation.Config(kind="myopic"), planning_model, z, low, -low
+    )
+    assert jnp.abs(chosen).max() <= 1
+
+
+def test_plans_by_innovations(question):
+    """`propagate`: the recursion of the filter, s' = F (I - K H) s + x, in NumPy."""
+    model, params, posterior, plan, z = question
+    planning_model = posteriors.predictive_model(model, posterior)
+    config = stimulation.Config(propagate=True)
+    states = stimulation.path(planning_model, z, plan)
+    ours = stimulation.objective(config, "d_optimal", planning_model, plan, states)
+    p = np.asarray(posterior.covariance, float)
+    c, b = np.asarray(params.matrix, float), np.asarray(params.offset, float)
+    total, slope, after = 0.0, np.zeros((2, posterior.root.shape[0])), np.asarray(states, float)
+    for t, u in enumerate(plan):
+        inverse = lambda z: np.diag(
+            np.where(MIXED, np.exp(-c @ z - b), np.exp(2 * np.asarray(params.log_noise)))
+        )
+        kalman = p @ c.T @ np.linalg.inv(c @ p @ c.T + inverse(after[t]))
+        move = jax.jacfwd(partial(step, model, params))(states[t], u)
+        slope = np.asarray(move) @ (np.eye(2) - kalman @ c) @ slope
+        slope = slope + rows_of(model, params, states[t], u)
+        seen = c.T @ np.linalg.inv(c @ p @ c.T + inverse(after[t + 1])) @ c
+        total = total + slope.T @ seen @ slope
+    root = np.asarray(posterior.root, float)
+    exact = np.linalg.slogdet(np.eye(len(root)) + root.T @ total @ root)[1]
+    np.testing.assert_allclose(ours, exact, rtol=2e-3)
+    assert np.abs(states).max() < FARTHEST
