@@ -14,6 +14,10 @@ counts, or where numbers are missing, it is good while the weights of channels c
 Averaging over C and b freely would be another question: the field's value at a place that itself
 is unknown.
 
+It is as good as the mode that it surrounds. Where the field is curved and states are uncertain the
+extended filter takes f of the mean for the mean of f, and its mode may be off by as much as the
+posterior is wide; cubature is not.
+
 Letters: n channels, d dimensions of the state, m inputs, R regressors, p = R d.
 """
 
@@ -23,7 +27,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import linalg
+from jaxrl import checks, linalg
 from jaxrl.checks import Positive
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.filter import FARTHEST
@@ -56,7 +60,7 @@ class FieldPosterior(NamedTuple):
 
     params: Params  # the mode
     root: jax.Array  # [p, p] S: the covariance of X, row by row, is S Sᵀ
-    relative_noise: jax.Array  # by how much less was told than by states that are seen; a ratio
+    relative_noise: jax.Array  # information had states been known exactly, over what there was
     covariance: jax.Array  # [d, d] P of a state that is predicted, on average
     information: jax.Array  # nats gained about X: half the decrease of the log-determinant
 
@@ -64,10 +68,14 @@ class FieldPosterior(NamedTuple):
 def field_posterior(
     model: StateSpace, params: Params, information: Information, prior: Prior | None = None
 ) -> FieldPosterior:
-    """The posterior at the mode `params`, after records of this `information` gathered there."""
+    """The posterior at the mode `params`, after records of this `information` gathered there.
+
+    Raises ValueError for an information of another model, and for a prior out of range.
+    """
     prior = prior or Prior()
+    checks.config(prior)
+    has_channels = _has_channels(model, params, information)
     size, count = parameters(model, params).move.size, jnp.maximum(information.count, 1)
-    has_channels = len(information.matrix) > size + model.dims
     deviations = prior_deviations(model, params, prior, has_channels)
     matrix = information.matrix
     if has_channels:
@@ -83,10 +91,22 @@ def field_posterior(
     return FieldPosterior(params, root, ratio, information.covariance / count, gained)
 
 
+def _has_channels(model: StateSpace, params: Params, information: Information) -> bool:
+    """Whether C and b are among its parameters."""
+    size = parameters(model, params).move.size + model.dims
+    every, given = size + params.matrix.size + params.offset.size, len(information.matrix)
+    if given not in (size, every):
+        raise ValueError(
+            f"an information of {given} parameters, expected {size} or {every}: gather it with "
+            "this model"
+        )
+    return given == every
+
+
 def prior_deviations(
     model: StateSpace, params: Params, prior: Prior, with_channels: bool = False
 ) -> jax.Array:
-    """Of all `Parameters`, one after the other; those of channels without unit."""
+    """Standard deviations `[p]` of all `Parameters` in a row; those of channels in their noise."""
     values = parameters(model, params, with_channels)
     edges = (model.num_features, model.num_features + model.dims + 1)
     row = jnp.arange(len(values.move))[:, None]
@@ -120,27 +140,27 @@ def without_gauge(params: Params, matrix: jax.Array, weight: jax.Array) -> jax.A
 def _relative_noise(
     params: Params, design: jax.Array, root: jax.Array, deviation: jax.Array
 ) -> jax.Array:
-    """What `design` would have told with states seen over what was told, where it was most.
+    """The information of exactly known states over what there was, where the posterior is narrow.
 
-    In numbers of determined parameters, tr(Σ I) (MacKay 1992), Σ the posterior's covariance.
+    Each as tr(Σ I), the number of parameters that it determines (MacKay 1992), Σ = S Sᵀ.
     """
     by_output = root.reshape(len(design), -1)  # [R, d p]
     precision = jnp.exp(-2 * params.log_process)[None, :, None]
     through = matmul(design, by_output) * by_output
-    seen = jnp.sum(precision * through.reshape(len(design), -1, len(root)))
-    learned = len(root) - jnp.sum((root / deviation[:, None]) ** 2)
-    return seen / jnp.maximum(learned, 1e-6)
+    exact = jnp.sum(precision * through.reshape(len(design), -1, len(root)))
+    actual = len(root) - jnp.sum((root / deviation[:, None]) ** 2)
+    return exact / jnp.maximum(actual, 1e-6)
 
 
 def predictive_covariance(model: StateSpace, posterior: FieldPosterior, z: jax.Array) -> jax.Array:
-    """Of the displacement f(z) `[d]` at `z` `[d]`, by the uncertainty of X: `[d, d]`."""
+    """The covariance `[d, d]` of the displacement f(z) at `z` `[d]`, X being uncertain."""
     x = regressors(model, posterior.params, z, jnp.zeros(model.num_inputs, z.dtype))
     rows = matmul(x, posterior.root.reshape(len(x), -1)).reshape(model.dims, -1)
     return matmul(rows, rows.T)
 
 
 def predictive_variance(model: StateSpace, posterior: FieldPosterior, z: jax.Array) -> jax.Array:
-    """Of a component of the displacement f(z) at `z` `[d]`, on average over the components."""
+    """The variance of a component of the displacement f(z) at `z` `[d]`, on average over them."""
     return jnp.trace(predictive_covariance(model, posterior, z)) / model.dims
 
 

@@ -51,7 +51,7 @@ class _Step(NamedTuple):
     place: jax.Array  # [d + 1] s and 1
     weight: jax.Array  # [n] the diagonal of R⁻¹
     covariance: jax.Array  # [d, d] P
-    is_seen: jax.Array
+    counts: jax.Array  # 1 if something was observed, else 0
 
 
 def nothing(model: StateSpace, params: Params, with_channels: bool = False) -> Information:
@@ -75,7 +75,15 @@ def gather(
     C and b are among them if `with_channels`; the dependence of covariances on these is left out.
     Held at the mode are the noise r of channels, the layers of networks but the last, and what is
     known of the state before the record. Takes O(T d² p²) time and O(p²) memory.
+
+    Raises ValueError for a record of other channels or inputs.
     """
+    sizes, expected = (record.y.shape[1], record.u.shape[1]), (len(params.offset), model.num_inputs)
+    if sizes != expected:
+        raise ValueError(
+            f"the record has {sizes[0]} channels and {sizes[1]} inputs, expected {expected[0]} and "
+            f"{expected[1]}: give a record of this model"
+        )
     values, unravel = ravel_pytree(parameters(model, params, with_channels))
     d = model.dims
     pack = lambda belief: jnp.concatenate([belief.mean, belief.covariance.ravel()])
@@ -116,7 +124,7 @@ def gather_all(
     with_channels: bool = False,
     prediction: Prediction = "extended",
 ) -> Information:
-    """That of all the records `[E, T]`, one after the other; arguments as of `gather`."""
+    """Adds up the information of records `[E, T]`, one by one; arguments as of `gather`."""
 
     def add(total: Information, record: Record) -> tuple[Information, None]:
         one = gather(model, params, record, with_channels, prediction)
@@ -125,11 +133,11 @@ def gather_all(
     return jax.lax.scan(add, nothing(model, params, with_channels), records)[0]
 
 
-def innovation_root(seen: jax.Array, covariance: jax.Array) -> jax.Array:
-    """A root `[d, d]` of Ω = (M⁻¹ + P)⁻¹, for M = `seen`, which may be singular, and P."""
-    root = linalg.root(seen)
+def innovation_root(information: jax.Array, covariance: jax.Array) -> jax.Array:
+    """A root `[d, d]` of Ω = (M⁻¹ + P)⁻¹ for M = `information`, which may be singular, and P."""
+    root = linalg.root(information)
     within = matmul(matmul(root.T, covariance), root)
-    return solve_lower(cholesky(within + jnp.eye(len(seen), dtype=seen.dtype)), root.T).T
+    return solve_lower(cholesky(within + jnp.eye(len(root), dtype=root.dtype)), root.T).T
 
 
 def _blocks(record: Record) -> Record:
@@ -161,8 +169,8 @@ def _innovation(
     d, size = model.dims, slopes.shape[1]
     weight = channels.response(model.is_count, params, belief.mean, now.y, now.observed).curvature
     weighted = weight[:, None] * params.matrix  # [n, d], R⁻¹ H
-    seen = matmul(params.matrix.T, weighted)
-    half = innovation_root(seen, before.covariance).T
+    of_state = matmul(params.matrix.T, weighted)  # M
+    half = innovation_root(of_state, before.covariance).T
     means, covariances = slopes[:d], slopes[d:].reshape(d, d, size)
     place = jnp.concatenate([before.mean, jnp.ones_like(before.mean[:1])])
     score = response = means[:0]
@@ -170,7 +178,7 @@ def _innovation(
         score = jnp.multiply.outer(weighted.T, place).reshape(d, -1)
         covariances = covariances.at[..., : score.shape[1]].set(0.0)
         score = jnp.pad(score, [(0, 0), (0, size - score.shape[1])])
-        left = means - matmul(belief.covariance, matmul(seen, means))
+        left = means - matmul(belief.covariance, matmul(of_state, means))
         response = left - matmul(belief.covariance, score) / 2
     spread = matmul(matmul(half[None], covariances.transpose(2, 0, 1)), half.T[None]) / 2**0.5
     return _Step(
@@ -181,14 +189,14 @@ def _innovation(
         place=place,
         weight=weight,
         covariance=before.covariance,
-        is_seen=jnp.any(now.observed).astype(weight.dtype),
+        counts=jnp.any(now.observed).astype(weight.dtype),
     )
 
 
 def _sum(steps: _Step, with_channels: bool) -> Information:
     """Over the steps `[T, ...]`."""
     stack = lambda x: x.reshape(-1, x.shape[-1])
-    rows, seen = stack(steps.rows), steps.is_seen[:, None]
+    rows, counts = stack(steps.rows), steps.counts[:, None]
     matrix = matmul(rows.T, rows)
     if with_channels:
         product = matmul(stack(steps.score).T, stack(steps.response))
@@ -201,8 +209,8 @@ def _sum(steps: _Step, with_channels: bool) -> Information:
         matrix = matrix.at[: channels * size, : channels * size].add(of_each)
     return Information(
         matrix,
-        matmul(steps.regressor.T, seen * steps.regressor),
+        matmul(steps.regressor.T, counts * steps.regressor),
         jnp.sum(steps.weight, axis=0),
-        jnp.sum(seen[:, :, None] * steps.covariance, axis=0),
-        jnp.sum(steps.is_seen),
+        jnp.sum(counts[:, :, None] * steps.covariance, axis=0),
+        jnp.sum(steps.counts),
     )

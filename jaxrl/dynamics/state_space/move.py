@@ -33,7 +33,7 @@ def regressors(model: StateSpace, params: Params, z: jax.Array, u: jax.Array) ->
 
 
 def parameters(model: StateSpace, params: Params, with_channels: bool = False) -> Parameters:
-    """Those of `params`; C and b are among them if `with_channels`."""
+    """Picks the uncertain parameters of `params`; C and b are among them if `with_channels`."""
     parts = [params.weights, params.transition.T, params.drift[None], params.effect.T]
     if model.effect != "linear":
         parts.append(params.effect_layers[-1])
@@ -44,7 +44,7 @@ def parameters(model: StateSpace, params: Params, with_channels: bool = False) -
 
 
 def replace(model: StateSpace, params: Params, values: Parameters) -> Params:
-    """`params` with these values in place of its own."""
+    """Returns `params` with these values in place of its own."""
     size, d, m = model.num_features, model.dims, model.num_inputs
     weights, transition, drift, effect, out = jnp.split(
         values.move, [size, size + d, size + d + 1, size + d + 1 + m]

@@ -61,7 +61,7 @@ def innovations(
 
 
 def derivatives(function, flat: np.ndarray) -> list:
-    """Of the numbers of `function`, by each of `flat`: one step along the imaginary axis."""
+    """Differentiates `function` by each of `flat`: one step along the imaginary axis."""
     steps = 1e-20j * np.eye(len(flat))
     return [jax.tree.map(lambda x: np.imag(x) / 1e-20, function(flat + step)) for step in steps]
 
@@ -223,6 +223,13 @@ def test_more_data_are_never_less_information():
         values = np.linalg.eigvalsh(more - less)
         assert values.min() > -1e-10 * np.abs(values).max()
         assert values.max() > 0
+
+
+def test_a_record_of_another_model_is_refused():
+    model, params = random_model()
+    record = simulate(*random_model(counts=(False,) * 3), 4)
+    with pytest.raises(ValueError, match="3 channels and 2 inputs, expected 5 and 2"):
+        gather(model, params, record)
 
 
 def test_single_precision_is_enough():
