@@ -85,22 +85,22 @@ def field_posterior(
     root = unit[:, None] * linalg.inverse_root(precision * unit[:, None] * unit[None])
     root = root[-size:, -size:]  # of an upper triangle: the root of what is left of the covariance
     deviation = deviations[-size:]
-    gained = jnp.sum(jnp.log(deviation) - jnp.log(jnp.diagonal(root)))
+    nats = jnp.sum(jnp.log(deviation) - jnp.log(jnp.diagonal(root)))
     ratio = _relative_noise(params, information.design, root, deviation)
     ratio = jnp.where(information.count > 0, ratio, 1.0)
-    return FieldPosterior(params, root, ratio, information.covariance / count, gained)
+    return FieldPosterior(params, root, ratio, information.covariance / count, nats)
 
 
 def _has_channels(model: StateSpace, params: Params, information: Information) -> bool:
     """Whether C and b are among its parameters."""
     size = parameters(model, params).move.size + model.dims
-    every, given = size + params.matrix.size + params.offset.size, len(information.matrix)
-    if given not in (size, every):
+    every, rows = size + params.matrix.size + params.offset.size, len(information.matrix)
+    if rows not in (size, every):
         raise ValueError(
-            f"an information of {given} parameters, expected {size} or {every}: gather it with "
+            f"an information of {rows} parameters, expected {size} or {every}: gather it with "
             "this model"
         )
-    return given == every
+    return rows == every
 
 
 def prior_deviations(
@@ -112,9 +112,9 @@ def prior_deviations(
     row = jnp.arange(len(values.move))[:, None]
     linear = jnp.where(row < edges[1], prior.linear, prior.effect)
     move = jnp.where(row < edges[0], prior.weights, linear) * jnp.ones_like(values.move)
-    channels = jnp.full_like(values.channels, prior.channels)
+    of_channels = jnp.full_like(values.channels, prior.channels)
     process = jnp.full_like(values.log_process, prior.log_process)
-    return jnp.concatenate([x.ravel() for x in Parameters(channels, process, move)])
+    return jnp.concatenate([x.ravel() for x in Parameters(of_channels, process, move)])
 
 
 def without_gauge(params: Params, matrix: jax.Array, weight: jax.Array) -> jax.Array:
@@ -123,14 +123,16 @@ def without_gauge(params: Params, matrix: jax.Array, weight: jax.Array) -> jax.A
     `weight` `[n]` is that of each channel, R⁻¹ on average. In units of √R the rows of C and b are
     free only orthogonally to the columns of C, and there is no information about the others.
     """
-    deviation = jax.lax.rsqrt(jnp.maximum(weight, 1e-9 * jnp.max(weight)))[:, None]
+    largest = jnp.max(weight)  # a channel that was never observed weighs a little, too
+    weight = jnp.where(largest > 0, jnp.maximum(weight, 1e-9 * largest), 1.0)
+    deviation = jax.lax.rsqrt(weight)[:, None]
     columns = params.matrix / deviation
     columns = solve_lower(cholesky(matmul(columns.T, columns)), columns.T)  # [d, n] orthonormal
-    channels, dims = params.matrix.shape
-    size = channels * (dims + 1)
+    count, dims = params.matrix.shape
+    size = count * (dims + 1)
 
     def project(rows: jax.Array) -> jax.Array:
-        own = rows[:size].reshape(channels, -1) * deviation
+        own = rows[:size].reshape(count, -1) * deviation
         own = own - matmul(columns.T, matmul(columns, own))
         return jnp.concatenate([own.reshape(size, -1), rows[size:]])
 

@@ -44,10 +44,10 @@ def innovations(
     covariance = np.diag(np.exp(2 * p.first_log_deviation)).astype(flat.dtype)
     errors, covariances, total = [], [], np.zeros(len(y), flat.dtype)
     for t in range(len(u)):
-        seen = observed[t]
-        h = rows[seen, :-1]
-        error = y[:, t, seen] - mean @ h.T - rows[seen, -1]
-        of_y = h @ covariance @ h.T + np.diag(np.exp(2 * p.log_noise[seen]))
+        there = observed[t]
+        h = rows[there, :-1]
+        error = y[:, t, there] - mean @ h.T - rows[there, -1]
+        of_y = h @ covariance @ h.T + np.diag(np.exp(2 * p.log_noise[there]))
         inverse = np.linalg.inv(of_y)
         total = total - 0.5 * np.sum(error @ inverse * error, axis=1)
         total = total - 0.5 * np.log(np.linalg.det(2 * np.pi * of_y))
@@ -130,7 +130,7 @@ def test_it_is_that_of_a_regression_where_states_are_seen():
         ours = collect(model, params, record)
         states = filter_states(model, params, record).belief.mean
         x = np.asarray(jax.vmap(partial(regressors, model, params))(states, record.u))
-    gram = x[:-1].T @ x[:-1]  # the last move is seen by nobody
+    gram = x[:-1].T @ x[:-1]  # the last move is there by nobody
     exact = np.kron(gram, np.diag(np.exp(-2 * np.asarray(params.log_process))))
     np.testing.assert_allclose(ours.matrix[2:, 2:], exact, atol=1e-4 * exact.max())
     np.testing.assert_allclose(ours.design, x.T @ x, rtol=1e-6)
@@ -160,10 +160,10 @@ def test_it_follows_the_filter_where_nothing_is_linear(field, effect, prediction
     for t in range(7):
         rate = np.exp(p.matrix @ s.belief.mean[t] + p.offset)
         weight = np.where(MIXED, rate, np.exp(-2 * p.log_noise)) * r.observed[t]
-        seen = weight > 0
-        h = p.matrix[seen]
-        of_y = np.linalg.inv(h @ s.before.covariance[t] @ h.T + np.diag(1 / weight[seen]))
-        direct = np.kron(np.eye(4), np.append(s.before.mean[t], 1))[seen]
+        there = weight > 0
+        h = p.matrix[there]
+        of_y = np.linalg.inv(h @ s.before.covariance[t] @ h.T + np.diag(1 / weight[there]))
+        direct = np.kron(np.eye(4), np.append(s.before.mean[t], 1))[there]
         slope = h @ means[t]
         slope[:, :numbers] += direct
         total += slope.T @ of_y @ slope
