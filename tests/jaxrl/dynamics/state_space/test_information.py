@@ -130,7 +130,7 @@ def test_it_is_that_of_a_regression_where_states_are_seen():
         ours = collect(model, params, record)
         states = filter_states(model, params, record).belief.mean
         x = np.asarray(jax.vmap(partial(regressors, model, params))(states, record.u))
-    gram = x[:-1].T @ x[:-1]  # the last move is there by nobody
+    gram = x[:-1].T @ x[:-1]  # nobody sees the last move
     exact = np.kron(gram, np.diag(np.exp(-2 * np.asarray(params.log_process))))
     np.testing.assert_allclose(ours.matrix[2:, 2:], exact, atol=1e-4 * exact.max())
     np.testing.assert_allclose(ours.design, x.T @ x, rtol=1e-6)
