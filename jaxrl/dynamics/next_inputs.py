@@ -30,7 +30,7 @@ def nats(model: PredictiveModel, z: jax.Array, plan: jax.Array) -> jax.Array:
     the model expects from `z` `[d]`; at least 0.
     """
     visited = stimulation.path(model, z, plan)[:-1]
-    design = jax.vmap(model.design)(visited)
+    design = jax.vmap(partial(stimulation.design_of, model))(visited, plan)
     outputs = len(z) if design.ndim == 2 else 1
     gram = fisher.kernel(design, model.root)
     return fisher.d_gain(gram, 1 / model.relative_noise, outputs) / 2

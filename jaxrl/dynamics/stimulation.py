@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import checks, planning
+from jaxrl import checks, linalg, planning
 from jaxrl.checks import Count, NonNegative
 from jaxrl.due import when
 from jaxrl.dynamics import distillation, fisher
@@ -105,6 +105,18 @@ class PredictiveModel(NamedTuple):
     """`z [d] ->` how new the state is; needed for the objective rnd."""
     place: Callable[[jax.Array], jax.Array] = lambda z: z
     """`z [d] -> [k]`: the coordinates in which a goal is given."""
+    input_design: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+    """`(z [d], u [m]) ->` what an input adds to `design`, if its effect is uncertain, too."""
+    remaining: Callable[[jax.Array], jax.Array] | None = None
+    """`z [d] -> [d, d]`: I - K H, the share of a predicted state's error that its observation
+    leaves; then `observation_information` is that of an innovation. None: all of it."""
+
+
+def design_of(model: PredictiveModel, z: jax.Array, u: jax.Array) -> jax.Array:
+    """Derivative of the next state after `z` `[d]` with the input `u` `[m]` by the parameters."""
+    if model.input_design is None:
+        return model.design(z)
+    return model.design(z) + model.input_design(z, u)
 
 
 ModelOf = Callable[[PyTree], PredictiveModel]
@@ -287,8 +299,9 @@ def information(
     """Expected information of a plan, by D- or A-optimality, as `name` says; at least 0."""
     if config.propagate:
         return information_of_later_states(name, model, actions, states)
-    counted = states[config.every :: config.every]  # the first state is the same for all plans
-    design = jax.vmap(model.design)(counted)
+    counted = slice(config.every, None, config.every)  # the first state is the same for all plans
+    inputs = jnp.concatenate([actions, jnp.zeros_like(actions[:1])])  # none after the plan
+    design = jax.vmap(partial(design_of, model))(states[counted], inputs[counted])
     gram = fisher.kernel(design, model.root)
     outputs = states.shape[1] if design.ndim == 2 else 1
     if name == "d_optimal":
@@ -302,8 +315,10 @@ def information_of_later_states(
 ) -> jax.Array:
     """As `information`, from noisy observations of `states` `[H + 1, d]` and their sensitivity."""
     before, after = states[:-1], states[1:]
-    design = jax.vmap(model.design)(before)
+    design = jax.vmap(partial(design_of, model))(before, actions)
     transitions = jax.vmap(jax.jacfwd(model.step))(before, actions)  # [H, d, d]
+    if model.remaining is not None:  # an error that was seen is corrected before it moves on
+        transitions = linalg.matmul(transitions, jax.vmap(model.remaining)(before))
     moved = fisher.propagated(transitions, 1.0)  # the design holds the time step
     observed = jax.vmap(model.observation_information)(after)
     gram = fisher.observation_kernel(fisher.kernel(design, model.root), moved, observed)

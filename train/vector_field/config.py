@@ -232,7 +232,6 @@ def preset_for(preset: str, config: Config) -> str:
     return preset
 
 
-
 def check(config: Config) -> None:
     """Raises ValueError, in one line, for errors that would only show after compilation."""
     checks.config(config)

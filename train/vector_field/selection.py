@@ -143,7 +143,9 @@ def choose_kind(
     """The trial of the kind of field that forecasts best; a linear one if it is as good."""
     if problem.dynamics.field != "auto":
         return usual
-    kinds = [kind for kind in ("linear", "polynomial", "mlp", "rbf") if kind != usual.dynamics.field]
+    kinds = [
+        kind for kind in ("linear", "polynomial", "mlp", "rbf") if kind != usual.dynamics.field
+    ]
     others = [replace(usual.dynamics, field=kind) for kind in kinds]
     others = [x for x in others if x.field != "rbf" or x.dims <= 3]
     of_kind = [usual, *(trial for pair in pairs(others) for trial in run(pair))]

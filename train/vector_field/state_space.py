@@ -81,9 +81,7 @@ def make_model(dynamics: Dynamics, is_count: np.ndarray, num_inputs: int) -> Sta
 
 
 @partial(jax.jit, static_argnames="prediction")
-def beliefs_of(
-    model: StateSpace, params: Params, record: Record, prediction: Prediction
-) -> Belief:
+def beliefs_of(model: StateSpace, params: Params, record: Record, prediction: Prediction) -> Belief:
     """What the filter believes after each step of episodes, `[E, T, ...]`."""
     run = lambda record: filter_states(model, params, record, prediction).belief
     return jax.vmap(run)(record)
@@ -120,7 +118,9 @@ def forecaster(
         moments = moments_of(model, params, at, later, count, key)
         mean, variance = (np.asarray(x) for x in moments)
         y = all_at(data.y, starts, steps)
-        places = predictive.place(is_count, *(x[:, steps].astype(float) for x in (mean, variance)), y)
+        places = predictive.place(
+            is_count, *(x[:, steps].astype(float) for x in (mean, variance)), y
+        )
         return Forecasts(mean, places.below, places.at_most, places.log_likelihood[:, 0])
 
     return forecast

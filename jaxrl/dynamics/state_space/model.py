@@ -147,10 +147,17 @@ def input_effect(model: StateSpace, params: Params, u: jax.Array, z: jax.Array) 
     linear = matmul(params.effect, u)
     if model.effect == "linear":
         return linear
-    matrix, bias, out = params.effect_layers
+    return linear + matmul(input_features(model, params, u, z), params.effect_layers[-1])
+
+
+def input_features(model: StateSpace, params: Params, u: jax.Array, z: jax.Array) -> jax.Array:
+    """Units `[HIDDEN]` of the network of inputs, less their values without input; `[0]` if none."""
+    if model.effect == "linear":
+        return jnp.zeros(0, z.dtype)
+    matrix, bias, _ = params.effect_layers
     place = z if model.effect == "state_mlp" else jnp.zeros_like(z)
     hidden = lambda u: jnp.tanh(matmul(jnp.concatenate([u, place]), matrix) + bias)
-    return linear + matmul(hidden(u) - hidden(jnp.zeros_like(u)), out)
+    return hidden(u) - hidden(jnp.zeros_like(u))
 
 
 def layers(model: StateSpace, key: jax.Array) -> dict[str, Any]:
