@@ -99,6 +99,9 @@ class Model:
     """Observations are divided by it before the filter."""
 
 
+GRADIENT_STEPS = state_space_fit.Config()
+
+
 @dataclass(frozen=True)
 class Dynamics:
     """A state-space model of recorded data (jaxrl/dynamics/state_space)."""
@@ -106,8 +109,8 @@ class Dynamics:
     dims: Annotated[int, Range(least=0, most=8)] = 0
     """Dimensions of the state; 0: 1 to 5, chosen by forecasts of an inner share of the data."""
     field: Literal["auto", "rbf", "fourier", "polynomial", "mlp", "linear"] = "auto"
-    """The nonlinear part of the field, beside a linear one: radial basis functions on a grid, random
-    waves, cubic polynomials, a small network, none; auto: chosen by forecasts, too."""
+    """The nonlinear part of the field, beside a linear one: radial basis functions on a grid,
+    random waves, cubic polynomials, a small network, none; auto: chosen by forecasts, too."""
     effect: Literal["linear", "mlp", "state_mlp"] = "linear"
     """How inputs move the state: by a matrix, with a network beside it, or one that also depends on
     the state."""
@@ -118,7 +121,7 @@ class Dynamics:
     forecasts say that more would overfit."""
     starts: Count = 2
     """Fits side by side from different first guesses; the one of the smallest loss counts."""
-    fit: state_space_fit.Config = state_space_fit.Config()
+    fit: state_space_fit.Config = GRADIENT_STEPS
     """The gradient steps."""
 
 
