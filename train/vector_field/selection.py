@@ -47,6 +47,8 @@ STEPS, WINDOWS = 200, 32
 """Gradient steps of a trial, and windows in each: half of what the fit itself has by default."""
 SHORT = 0.35
 """Share of the steps of a fit that stops early."""
+GRIDS_UP_TO = (1, 2, 3)
+"""Dimensions in which a grid is tried: in more a network is cheaper."""
 BLOCKS = 20
 """Stretches of time over which a difference of scores is compared with its error."""
 USUAL_PRIOR, NARROW_PRIOR = 0.3, 0.1
@@ -143,11 +145,8 @@ def choose_kind(
     """The trial of the kind of field that forecasts best; a linear one if it is as good."""
     if problem.dynamics.field != "auto":
         return usual
-    kinds = [
-        kind for kind in ("linear", "polynomial", "mlp", "rbf") if kind != usual.dynamics.field
-    ]
-    others = [replace(usual.dynamics, field=kind) for kind in kinds]
-    others = [x for x in others if x.field != "rbf" or x.dims <= 3]
+    kinds = ["linear", "polynomial", "mlp"] + ["rbf"] * (usual.dynamics.dims in GRIDS_UP_TO)
+    others = [replace(usual.dynamics, field=x) for x in kinds if x != usual.dynamics.field]
     of_kind = [usual, *(trial for pair in pairs(others) for trial in run(pair))]
     linear = next(x for x in of_kind if x.dynamics.field == "linear")
     best = max(of_kind, key=lambda x: x.score)
@@ -174,7 +173,7 @@ def choose_strength(
 
 def filled(dynamics: Dynamics, dims: int) -> Dynamics:
     """The candidate of so many dimensions, with usual values for what is open."""
-    usual = "rbf" if dims <= 3 else "mlp"
+    usual = "rbf" if dims in GRIDS_UP_TO else "mlp"
     return replace(
         dynamics,
         dims=dims,
@@ -266,7 +265,7 @@ def simplest(trials: Sequence[Trial]) -> Trial:
 
 
 def is_as_good(errors: np.ndarray, of_best: np.ndarray) -> bool:
-    """Whether the mean difference is at most one standard error, from means of stretches of time."""
+    """Whether the mean difference is at most one standard error, by means of stretches of time."""
     if np.array_equal(errors, of_best):
         return True
     difference = errors - of_best
