@@ -19,16 +19,18 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxrl.dynamics.state_space import fit as fits
-from jaxrl.dynamics.state_space.filter import Record
+from jaxrl.dynamics.state_space.filter import Prediction, Record
 from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace, check, layers
 from jaxrl.loop import Metrics
 from train.host import scores, settings
+from train.host.errors import in_one_line
 from train.host.numbers import quantity
 from train.host.progress import busy
 from train.vector_field import (
     baseline_forecasts,
     baselines,
+    dynamics_portrait,
     episodes,
     prediction_scores,
     recorded,
@@ -37,6 +39,7 @@ from train.vector_field import (
     step_time,
 )
 from train.vector_field.config import Config
+from train.vector_field.dynamics_portrait import Portraits
 from train.vector_field.prediction_scores import INTERVALS_AT, Scores
 from train.vector_field.recordings import Data, load, oddities
 from train.vector_field.scores import AHEAD, SKIPPED
@@ -190,25 +193,45 @@ def update(
 def scores_of(config: Config, problem: Problem, params: Params) -> Scores:
     """Of the forecasts of one fit, on the held-out data."""
     forecaster = state_space.forecaster(
-        *(problem.model, params, problem.held_out, AHEAD),
-        config.state_space.fit.objective.prediction,
+        *(problem.model, params, problem.held_out, AHEAD, prediction_of(config))
     )
     return prediction_scores.score(
         problem.training, problem.held_out, forecaster, np.asarray(problem.model.is_count), AHEAD
     )
 
 
+def portraits_of(config: Config, problem: Problem, params: Params) -> Portraits | None:
+    """What the fit does under constant inputs; None, and a line that says why, where it fails."""
+    record, prediction = state_space.record_of(problem.training), prediction_of(config)
+    beliefs = state_space.beliefs_of(problem.model, params, record, prediction)
+    try:
+        return dynamics_portrait.portraits_of(problem.model, params, problem.training, beliefs)
+    except ValueError as error:
+        _log.warning("no phase portrait: %s", in_one_line(error))
+        return None
+
+
+def prediction_of(config: Config) -> Prediction:
+    """How its filter predicts."""
+    return config.state_space.fit.objective.prediction
+
+
 def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> settings.Evaluation:
     """Scores of forecasts of the held-out data, for every seed, and those of simple models."""
+
+    each = recorded.step_time_of(config)
 
     def measure(agent: Agent, key: jax.Array) -> dict[str, Any]:
         del key  # forecasts draw from keys of their own, so that models are compared alike
         own = scores_of(config, problem, agent.params)
-        return {"r2_10": float(own.r2[10]), **listed(own)}
+        portraits = portraits_of(config, problem, agent.params)
+        portrait = (
+            {} if portraits is None else {"portrait": dynamics_portrait.listed(portraits, each)}
+        )
+        return {"r2_10": float(own.r2[10]), **listed(own), **portrait}
 
     with busy("fitting simple models"):
         simple, order = simple_scores(problem)
-    each = recorded.step_time_of(config)
     about = {
         "step_time": each.length,
         "time_unit": each.unit,

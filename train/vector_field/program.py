@@ -15,6 +15,7 @@ from train.host.settings import Evaluation
 from train.vector_field import (
     baselines,
     dynamics_fit,
+    dynamics_pictures,
     experiment_baselines,
     film,
     pictures,
@@ -35,7 +36,9 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     """
     del games, key
     if run.config.data:
-        return recorded.draw_all(run.directory, run.config, run.agents)
+        has_filter = run.config.learner == "state_space"
+        draw_all = (dynamics_pictures if has_filter else recorded).draw_all
+        return draw_all(run.directory, run.config, run.agents)
     traces = pictures.traces_of(run.config, run.state)
     simple = None
     try:
