@@ -89,20 +89,20 @@ def circling(period: float, growth: float = 0.1, effect: float = 0.25) -> Drift:
 
 
 def stuart_landau(rng: np.random.Generator) -> tuple[Model, Inputs]:
-    channels = units(rng, 30, 2, 0.7)
-    return Model(circling(PERIOD), np.full(2, 0.078), channels), pulses
+    channels = units(rng, 30, 2, 0.75)
+    return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
 
 
 def many_channels(rng: np.random.Generator) -> tuple[Model, Inputs]:
     channels = units(rng, 200, 2, 0.7)
-    return Model(circling(PERIOD), np.full(2, 0.078), channels), pulses
+    return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
 
 
 def counts_and_numbers(rng: np.random.Generator) -> tuple[Model, Inputs]:
     """Ten channels of numbers beside twenty of counts."""
-    pairs = zip(numbers(rng, 10, 2, 2.2), units(rng, 20, 2, 0.7), strict=True)
+    pairs = zip(numbers(rng, 10, 2, 2.2), units(rng, 20, 2, 0.75), strict=True)
     channels = Channels(*map(np.concatenate, pairs))
-    return Model(circling(PERIOD), np.full(2, 0.078), channels), pulses
+    return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
 
 
 def van_der_pol(rng: np.random.Generator) -> tuple[Model, Inputs]:
