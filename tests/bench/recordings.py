@@ -13,6 +13,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,16 @@ from tests.recordings import particle_filter
 from tests.recordings.__main__ import write
 from tests.recordings.simulation import Model
 from tests.recordings.systems import SYSTEMS, record
-from train.vector_field import baseline_forecasts, baselines, episodes, recordings
+from train.host import run
+from train.vector_field import (
+    baseline_forecasts,
+    baselines,
+    dynamics_fit,
+    episodes,
+    recordings,
+    state_space,
+)
+from train.vector_field.config import PRESETS
 from train.vector_field.prediction_scores import (
     Forecaster,
     Forecasts,
@@ -70,7 +80,22 @@ def fit_simple(problem: Problem) -> dict[str, Forecaster]:
     return baseline_forecasts.forecasters(training, held_out, dims, is_count, AHEAD)[0]
 
 
-MODELS: dict[str, Fit] = {"simple": fit_simple}
+def fit_state_space(problem: Problem) -> dict[str, Forecaster]:
+    """What `python -m train.vector_field --data FILE` fits, all of it chosen by the data."""
+    config = replace(PRESETS["recordings"], data=(str(problem.file),))
+    directory = str(problem.file.with_suffix(""))
+    config = dynamics_fit.complete(replace(config, run=replace(config.run, directory=directory)))
+    result = run.run(dynamics_fit.make_training(config), config, "vector_field")
+    own = dynamics_fit.problem_of(config)
+    params, prediction = result.state.agent.params, dynamics_fit.prediction_of(config)
+    return {
+        "state_space": state_space.forecaster(
+            own.model, params, problem.held_out, AHEAD, prediction
+        )
+    }
+
+
+MODELS: dict[str, Fit] = {"simple": fit_simple, "state_space": fit_state_space}
 """Those that are fitted to the training data, beside `true`."""
 NAMES = {"simple": tuple(baselines.NAMES)}
 """The rows that a fit writes, where they are not one of its own name."""
