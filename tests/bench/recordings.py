@@ -136,11 +136,11 @@ def measure(
         for label, forecaster in of_each.items():
             scores = score(training, held_out, forecaster, is_count, AHEAD)
             about = {"system": name, "seed": seed, "small": small, "model": label}
-            rows.append({**about, **listed(scores), "fit_seconds": seconds})
+            rows.append({**about, **as_json(scores), "fit_seconds": seconds})
     return rows
 
 
-def listed(scores: Scores) -> dict[str, Any]:
+def as_json(scores: Scores) -> dict[str, Any]:
     """Scores as JSON has them: null for NaN."""
     plain = lambda x: float(x) if np.isfinite(x) else None
     return {

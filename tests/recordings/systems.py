@@ -187,7 +187,10 @@ def lorenz(rng: np.random.Generator) -> tuple[Model, Inputs]:
 
 
 def shuffle(recording: Recording, rng: np.random.Generator) -> Recording:
-    """Each channel's values in another order: the best forecast is their mean, the model here."""
+    """Each channel's values in another order: the best forecast is their mean, the model here.
+
+    Its counts are Poisson ones, of which those shuffled vary a little more.
+    """
     y = recording.y.copy()
     for e, length in enumerate(recording.lengths):
         y[e, :length] = rng.permuted(y[e, :length], axis=0)

@@ -28,9 +28,9 @@ def cases() -> dict[tuple[str, str], list[Record]]:
     return by_case
 
 
-def mean(found: Iterable[Record], measure: str, step: str) -> float:
+def mean(own: Iterable[Record], measure: str, step: str) -> float:
     """Over seeds; NaN where one has none."""
-    values = [record[measure][step] for record in found]
+    values = [record[measure][step] for record in own]
     return float(np.mean([np.nan if x is None else x for x in values]))
 
 
@@ -41,8 +41,8 @@ def present(by_case: dict[tuple[str, str], list[Record]]) -> tuple[list[str], li
     return systems, models
 
 
-def paired(records: list[Record], others: list[Record]) -> list[Record]:
-    """Those of the seeds that both have."""
+def with_seeds_of(records: list[Record], others: list[Record]) -> list[Record]:
+    """The records of the seeds that both have."""
     seeds = {x["seed"] for x in others}
     return [x for x in records if x["seed"] in seeds]
 
@@ -51,13 +51,14 @@ def shares() -> str:
     """R² of the true model, and of every other the share of that, in percent; means over seeds."""
     by_case = cases()
     systems, models = present(by_case)
+    models = [x for x in models if x != "persistence"]  # far below 0 everywhere
     rows = []
     for system in systems:
         true = by_case[system, "true"]
         cells = [" · ".join(f"{mean(true, 'r2', k):.3f}" for k in STEPS)]
         for model in models:
-            own = paired(by_case.get((system, model), []), true)
-            cells.append(share(own, paired(true, own)) if own else "")
+            own = with_seeds_of(by_case.get((system, model), []), true)
+            cells.append(share(own, with_seeds_of(true, own)) if own else "")
         rows.append((system.replace("_", " "), str(len(true)), *cells))
     heads = ["recording", "seeds", "R² of the true model at +1 · +10 · +30"]
     heads += [f"{LABELS[model]}, share" for model in models]
