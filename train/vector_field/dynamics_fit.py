@@ -82,12 +82,14 @@ def complete(config: Config) -> Config:
 
     Raises ValueError, in one line, for files that cannot be used.
     """
-    if not selection.is_open(config):
+    if not config.data or config.learner != "state_space":
         return config
     data, each = load(config.data, config.env.bin_width), recorded.step_time_of(config)
-    step_time.tell(", ".join(config.data), each, config.env.dt, tuple(data.lengths.tolist()))
+    step_time.tell(", ".join(config.data), each, tuple(data.lengths.tolist()))
     tell_channels(config, data)
     training, _ = split(config, data)
+    if not selection.is_open(config):
+        return config
     with busy("choosing a model") as say:
         dynamics, table = selection.choose(config, training, say)
     Console().print(table)

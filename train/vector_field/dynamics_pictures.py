@@ -26,7 +26,6 @@ from train.vector_field.config import Config
 from train.vector_field.dynamics_fit import Agent, Problem, prediction_of
 from train.vector_field.prediction_scores import INTERVALS_AT, TAIL, Starts
 from train.vector_field.recordings import Data
-from train.vector_field.scores import AHEAD
 
 DASHES = (":", "-.", "--")
 

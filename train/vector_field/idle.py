@@ -14,17 +14,10 @@ def idle(config: Config) -> dict[str, str]:
     if config.model.field == "fourier":
         waves = ["model.fourier.dims"]
     if config.data:
-        names = names_below(config.bayesian, "bayesian")
-        names += names_below(config.vae.policy, "vae.policy")
-        why = "--data fits a sequence VAE without experiments"
-        worldly = ("fields", "dimension", "channels", "num_inputs", "encoder", "authority")
-        worldly += ("process_noise", "observation_noise")
-        names += [f"env.{name}" for name in worldly]
-        names += ["policies", "noise_is_known", "box", "plane", "stop_gain", "stop_over"]
-        return dict.fromkeys(names, why) | dict.fromkeys(waves, "model.field or its grid sets it")
-    found: dict[str, str] = dict.fromkeys(
-        ("batch_size", "validation_share", "step_time", "time_unit"), "it needs --data"
-    )
+        return idle_with_data(config, waves)
+    names = ["batch_size", "validation_share", "step_time", "time_unit"]
+    names += names_below(config.state_space, "state_space")
+    found: dict[str, str] = dict.fromkeys(names, "it needs --data")
     if config.env.dimension == 2:
         found["plane"] = "the plane has two dimensions"
     if not config.stop_gain:
@@ -62,6 +55,27 @@ def idle(config: Config) -> dict[str, str]:
     if config.env.noise != "poisson":
         found["env.bin_width"] = "it needs env.noise poisson"
     return found
+
+
+def idle_with_data(config: Config, waves: list[str]) -> dict[str, str]:
+    """The same with recorded data; `waves` are fields of `model.fourier` that others set."""
+    names = names_below(config.bayesian, "bayesian")
+    names += names_below(config.vae.policy, "vae.policy")
+    worldly = ("fields", "dimension", "channels", "num_inputs", "encoder", "authority")
+    worldly += ("process_noise", "observation_noise")
+    names += [f"env.{name}" for name in worldly]
+    names += ["policies", "noise_is_known", "box", "plane", "stop_gain", "stop_over"]
+    found = dict.fromkeys(names, "--data are learned from without experiments")
+    if config.learner != "state_space":
+        others = names_below(config.state_space, "state_space")
+        found |= dict.fromkeys(others, "it needs learner state_space")
+        return found | dict.fromkeys(waves, "model.field or its grid sets it")
+    others = [*names_below(config.model, "model"), *names_below(config.vae, "vae")]
+    others += ["batch_size", "env.observation", "env.dt"]
+    found |= dict.fromkeys(others, "it needs learner sequence_vae")
+    fit = "state_space.fit"
+    found |= {f"{fit}.steps": "state_space.steps sets it"}
+    return found | {f"{fit}.objective.prior": "state_space.prior sets it"}
 
 
 def of(config: Config, name: str) -> Any:

@@ -113,5 +113,13 @@ PROGRAM = Program(
 
 
 def train(config: Config, preset: str = "vector_field") -> Result:
-    """Trains, evaluates and draws: what the command does, for notebooks and programs."""
+    """Trains, evaluates and draws: what the command does, for notebooks and programs.
+
+    Raises ValueError for recorded data without a learner of them.
+    """
+    if config.data and config.learner not in ("state_space", "sequence_vae"):
+        raise ValueError(
+            f"the learner {config.learner} makes experiments: for recorded data begin with "
+            'PRESETS["recordings"], or give learner="sequence_vae"'
+        )
     return train_program(PROGRAM, config, preset)

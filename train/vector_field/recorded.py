@@ -62,7 +62,7 @@ class State(NamedTuple):
 def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for files that cannot be used."""
     data, each = load(config.data, config.env.bin_width), step_time_of(config)
-    step_time.tell(", ".join(config.data), each, config.env.dt, tuple(data.lengths.tolist()))
+    step_time.tell(", ".join(config.data), each, tuple(data.lengths.tolist()), config.env.dt)
     for oddity in oddities(data, config.env.noise):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
     config = fitting(config, data)

@@ -92,8 +92,10 @@ def _agreement(values: list[tuple[str, Any]], are_equal: Callable[[Any, Any], bo
 
 
 @cache
-def tell(path: str, time: StepTime, model_time: float, lengths: tuple[int, ...]) -> None:
-    """Says once how many steps there are and how long they last."""
+def tell(
+    path: str, time: StepTime, lengths: tuple[int, ...], model_time: float | None = None
+) -> None:
+    """Says once how many steps there are and how long they last, in the data and in a model."""
     episodes, steps = len(lengths), sum(lengths)
     amount = f"{steps:,} steps in {episodes:,} episode{'s' * (episodes > 1)}"
     each = f"each {time.text()}, {time.text(steps)} in all"
@@ -102,4 +104,5 @@ def tell(path: str, time: StepTime, model_time: float, lengths: tuple[int, ...])
         each += "time_unit in the file, give it)"
     elif not time.unit:
         each += ", unit not given (--time-unit, or time_unit in the file)"
-    print(f"{path}: {amount}, {each}; {model_time:g} in the model (--env.dt)", file=sys.stderr)
+    in_model = "" if model_time is None else f"; {model_time:g} in the model (--env.dt)"
+    print(f"{path}: {amount}, {each}{in_model}", file=sys.stderr)

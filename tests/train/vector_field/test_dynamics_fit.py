@@ -1,0 +1,128 @@
+"""Fits of state-space models to recordings simulated by code that shares nothing with them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.bench.recordings import AHEAD, fit_truth
+from tests.recordings.__main__ import write
+from tests.recordings.systems import record
+from tests.train.images import assert_drawn
+from train.host import runs
+from train.vector_field import dynamics_fit, prediction_scores, program, recordings, state_space
+from train.vector_field.config import PRESETS, Config, Dynamics, preset_for
+
+SMALL = Dynamics(field="linear", prior=0.3, steps=100)
+
+
+def config_of(path: Path, **dynamics) -> Config:
+    """A small fit to a file, which leaves nothing open."""
+    default = PRESETS["recordings"]
+    run = replace(default.run, total_steps=100, chunk_steps=50, directory=str(path.with_suffix("")))
+    settings = replace(SMALL, **dynamics)
+    return replace(default, data=(str(path),), state_space=settings, run=run)
+
+
+@pytest.fixture(scope="module")
+def linear(tmp_path_factory):
+    """`(simulated system, its file, the run of a fit)`."""
+    path = tmp_path_factory.mktemp("linear") / "linear.npz"
+    recording = record("linear", 0, small=True)
+    write(recording, path)
+    result = program.train(config_of(path, dims=recording.model.dims), "recordings")
+    return recording, path, result
+
+
+def test_a_linear_fit_forecasts_nearly_as_well_as_the_truth(linear):
+    recording, _, result = linear
+    problem = dynamics_fit.problem_of(runs.load(result.directory).config)
+    (own,) = result.evaluation.content["seeds"]
+    truth = fit_truth(recording.model, problem.held_out, 500)
+    true = prediction_scores.score(
+        problem.training, problem.held_out, truth, recording.is_count, AHEAD
+    )
+    # 800 steps leave what was learned from them some hundredths of R² behind.
+    assert own["r2"][1] > true.r2[1] - 0.03
+    assert own["r2"][10] > true.r2[10] - 0.05
+    assert own["nats"] > true.gain - 0.03
+    assert all(0.84 < x < 0.96 for x in own["coverage"].values())
+    assert own["r2"][1] > result.evaluation.content["baselines"]["persistence"]["r2"][1]
+
+
+def test_the_portrait_and_the_scores_are_in_the_record_and_drawn(linear):
+    _, _, result = linear
+    content = json.loads((result.directory / "eval.json").read_text(encoding="utf-8"))
+    portrait = content["seeds"][0]["portrait"]
+    assert len(portrait["fixed_points"]) == 1  # of a linear map
+    assert "stable" in portrait["fixed_points"][0]["kind"]
+    assert not portrait["cycles"]
+    assert {"persistence", "arx", "linear_gaussian"} < content["baselines"].keys()
+    for name in ("forecasts", "portrait", "channels"):
+        assert_drawn(result.directory / f"{name}.png")
+    with np.load(result.directory / "recorded.npz") as arrays:
+        assert arrays["states"].shape[:2] == arrays["variances"].shape[:2]
+
+
+def test_the_start_of_the_smallest_loss_counts(linear):
+    _, _, result = linear
+    agent = result.state.agent
+    first = [np.asarray(x[0]) for x in (agent.fits.params.matrix, agent.fits.params.transition)]
+    both = np.asarray(agent.fits.params.matrix)
+    assert not np.array_equal(both[0], both[1])  # from different first guesses
+    chosen = np.asarray(agent.params.matrix)
+    assert any(np.array_equal(chosen, x) for x in both)
+    assert np.isfinite(first[0]).all()
+
+
+def test_channels_of_counts_are_found_and_may_be_overruled(tmp_path):
+    recording = record("mixed", 0, small=True)
+    path = tmp_path / "mixed.npz"
+    write(recording, path)
+    data = recordings.load(str(path))
+    np.testing.assert_array_equal(state_space.count_channels(data, "auto"), recording.is_count)
+    assert not state_space.count_channels(data, "gaussian").any()
+    with pytest.raises(ValueError, match="not counts; choose env.noise"):
+        state_space.count_channels(data, "poisson")
+
+
+def test_data_have_a_preset_unless_a_sequence_vae_is_asked_for():
+    of = lambda **fields: replace(PRESETS["vector_field"], **fields)
+    assert preset_for("vector_field", of(data=("FILE.npz",))) == "recordings"
+    assert preset_for("vector_field", of()) == "vector_field"
+    vae = of(data=("FILE.npz",), learner="sequence_vae")
+    assert preset_for("vector_field", vae) == "vector_field"
+    assert preset_for("sequence_vae", of(data=("FILE.npz",))) == "sequence_vae"
+
+
+def test_what_cannot_be_fitted_is_refused_in_one_line(linear, tmp_path):
+    _, path, _ = linear
+    with pytest.raises(ValueError, match="are chosen by the data first"):
+        dynamics_fit.make_training(config_of(path))
+    with pytest.raises(ValueError, match="20 dimensions for 12 channels: expected at most that"):
+        dynamics_fit.make_training(config_of(path, dims=20))
+    with pytest.raises(ValueError, match="makes experiments: for recorded data begin with"):
+        program.train(replace(PRESETS["vector_field"], data=(str(path),)))
+    with pytest.raises(ValueError, match=r"give --data FILE\.npz"):
+        program.PROGRAM.training(PRESETS["recordings"])
+
+
+@pytest.mark.slow
+def test_a_file_alone_is_enough_to_find_an_oscillator(tmp_path, capsys):
+    """Two dimensions, a field that is not linear, one cycle of the true period."""
+    path = tmp_path / "oscillator.npz"
+    write(record("stuart_landau", 1), path)
+    config = replace(PRESETS["recordings"], data=(str(path),))
+    config = replace(config, run=replace(config.run, directory=str(tmp_path / "run")))
+    completed = dynamics_fit.complete(config)
+    assert completed.state_space.dims == 2
+    assert completed.state_space.field != "linear"
+    assert "channels of counts" in capsys.readouterr().out
+    content = program.train(completed, "recordings").evaluation.content
+    own, simple = content["seeds"][0], content["baselines"]["linear_gaussian"]
+    assert own["r2"][10] > simple["r2"][10]
+    assert own["r2"][30] > simple["r2"][30]
+    (cycle,) = own["portrait"]["cycles"]
+    assert abs(cycle["period"] / 16.7 - 1) < 0.02
