@@ -42,7 +42,7 @@ def count_channels(data: Data, noise: str) -> np.ndarray:
     """
     y, observed = data.y, data.observed
     whole = np.where(observed, (y >= 0) & (y == np.round(y)) & (y < LARGEST_WHOLE), True)
-    could_count = whole.all((0, 1)) & observed.any((0, 1))
+    could_count = np.asarray(whole.all((0, 1)) & observed.any((0, 1)))
     if noise == "gaussian":
         return np.zeros(len(could_count), bool)
     if noise == "poisson" and not could_count[observed.any((0, 1))].all():
