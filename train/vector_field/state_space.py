@@ -118,9 +118,8 @@ def forecaster(
         moments = moments_of(model, params, at, later, count, key)
         mean, variance = (np.asarray(x) for x in moments)
         y = all_at(data.y, starts, steps)
-        places = predictive.place(
-            is_count, *(x[:, steps].astype(float) for x in (mean, variance)), y
-        )
+        mean_then, variance_then = (x[:, steps].astype(float) for x in (mean, variance))
+        places = predictive.place(is_count, mean_then, variance_then, y)
         return Forecasts(mean, places.below, places.at_most, places.log_likelihood[:, 0])
 
     return forecast

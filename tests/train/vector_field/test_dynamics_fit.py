@@ -84,7 +84,7 @@ def test_channels_of_counts_are_found_and_may_be_overruled(tmp_path):
     data = recordings.load(str(path))
     np.testing.assert_array_equal(state_space.count_channels(data, "auto"), recording.is_count)
     assert not state_space.count_channels(data, "gaussian").any()
-    with pytest.raises(ValueError, match="not counts; choose env.noise"):
+    with pytest.raises(ValueError, match="numbers that are not counts"):
         state_space.count_channels(data, "poisson")
 
 
@@ -120,7 +120,9 @@ def test_a_file_alone_is_enough_to_find_an_oscillator(tmp_path, capsys):
     assert completed.state_space.dims == 2
     assert completed.state_space.field != "linear"
     assert "channels of counts" in capsys.readouterr().out
-    content = program.train(completed, "recordings").evaluation.content
+    evaluation = program.train(completed, "recordings").evaluation
+    assert evaluation is not None
+    content = evaluation.content
     own, simple = content["seeds"][0], content["baselines"]["linear_gaussian"]
     assert own["r2"][10] > simple["r2"][10]
     assert own["r2"][30] > simple["r2"][30]
