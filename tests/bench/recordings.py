@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from tests.bench.snake_speed import append, machine
@@ -24,7 +25,7 @@ from tests.recordings import particle_filter
 from tests.recordings.__main__ import write
 from tests.recordings.simulation import Model
 from tests.recordings.systems import SYSTEMS, record
-from train.host import run
+from train.host import compiled
 from train.vector_field import (
     baseline_forecasts,
     baselines,
@@ -82,15 +83,16 @@ def fit_simple(problem: Problem) -> dict[str, Forecaster]:
 
 def fit_state_space(problem: Problem) -> dict[str, Forecaster]:
     """What `python -m train.vector_field --data FILE` fits, all of it chosen by the data."""
-    config = replace(PRESETS["recordings"], data=(str(problem.file),))
-    directory = str(problem.file.with_suffix(""))
-    config = dynamics_fit.complete(replace(config, run=replace(config.run, directory=directory)))
-    result = run.run(dynamics_fit.make_training(config), config, "vector_field")
-    own = dynamics_fit.problem_of(config)
-    params, prediction = result.state.agent.params, dynamics_fit.prediction_of(config)
+    config = dynamics_fit.complete(replace(PRESETS["recordings"], data=(str(problem.file),)))
+    training, own = dynamics_fit.make_training(config), dynamics_fit.problem_of(config)
+    state = jax.jit(training.init)(jax.random.key(config.run.seed))
+    update = jax.jit(training.update, compiler_options=compiled.small_products())
+    for _ in range(-(-config.state_space.steps // training.steps_per_update)):
+        state, _ = update(state)
     return {
         "state_space": state_space.forecaster(
-            own.model, params, problem.held_out, AHEAD, prediction
+            *(own.model, state.agent.params, problem.held_out, AHEAD),
+            dynamics_fit.prediction_of(config),
         )
     }
 
