@@ -223,7 +223,7 @@ PRESETS = {
     "recordings": Config(
         learner="state_space",
         env=World(noise="auto"),
-        run=Budget(num_seeds=1, total_steps=400, chunk_steps=25),
+        run=Budget(num_seeds=1, total_steps=600, chunk_steps=25),
     ),
 }
 

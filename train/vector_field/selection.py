@@ -49,6 +49,8 @@ SHORT = 0.35
 """Share of the steps of a fit that stops early."""
 GRIDS_UP_TO = (1, 2, 3)
 """Dimensions in which a grid is tried: in more a network is cheaper."""
+LITTLE = 0.01
+"""Share of R² that is not worth a dimension."""
 BLOCKS = 20
 """Stretches of time over which a difference of scores is compared with its error."""
 USUAL_PRIOR, NARROW_PRIOR = 0.3, 0.1
@@ -99,8 +101,10 @@ def choose(config: Config, training: Data, say: Callable[[str], None]) -> tuple[
         trials.extend(side_by_side(lambda x: attempt(problem, x), candidates))
         return trials[-len(candidates) :]
 
-    dims = choose_dims(problem, run)
-    kind = choose_kind(problem, dims, trials, run)
+    best_size = choose_dims(problem, run)
+    kind = choose_kind(problem, best_size, run)
+    if kind.dynamics.field != best_size.dynamics.field:
+        kind = choose_fewer_dims(problem, kind, run)
     best = choose_strength(problem, kind, run)
     return best, table(trials, best)
 
@@ -139,7 +143,6 @@ def choose_dims(problem: Problem, run: Callable[[Sequence[Dynamics]], list[Trial
 def choose_kind(
     problem: Problem,
     usual: Trial,
-    trials: Sequence[Trial],
     run: Callable[[Sequence[Dynamics]], list[Trial]],
 ) -> Trial:
     """The trial of the kind of field that forecasts best; a linear one if it is as good."""
@@ -151,6 +154,20 @@ def choose_kind(
     linear = next(x for x in of_kind if x.dynamics.field == "linear")
     best = max(of_kind, key=lambda x: x.score)
     return simplest([linear, best])
+
+
+def choose_fewer_dims(
+    problem: Problem, usual: Trial, run: Callable[[Sequence[Dynamics]], list[Trial]]
+) -> Trial:
+    """The same kind of field with as few dimensions as forecast as well: another kind was tried
+    when their number was chosen."""
+    fewest = usual
+    for dims in reversed(range(1, 1 if problem.dynamics.dims else usual.dynamics.dims)):
+        (fewer,) = run([replace(usual.dynamics, dims=dims)])
+        if simplest([fewer, usual]) is not fewer:
+            break
+        fewest = fewer
+    return fewest
 
 
 def choose_strength(
@@ -213,10 +230,7 @@ def attempt(problem: Problem, dynamics: Dynamics) -> Trial:
 def fit_config(dynamics: Dynamics, steps: int) -> fits.Config:
     """The settings of a fit of so many steps, numbers of which may be traced."""
     objective = dynamics.fit.objective.replace(prior=jnp.asarray(dynamics.prior))  # pyright: ignore
-    linear = jnp.asarray(dynamics.fit.linear_steps * steps // max(dynamics.fit.steps, 1))
-    return dynamics.fit.replace(  # pyright: ignore
-        objective=objective, steps=jnp.asarray(steps), linear_steps=linear
-    )
+    return dynamics.fit.replace(objective=objective, steps=jnp.asarray(steps))  # pyright: ignore
 
 
 def advance(
@@ -265,14 +279,18 @@ def simplest(trials: Sequence[Trial]) -> Trial:
 
 
 def is_as_good(errors: np.ndarray, of_best: np.ndarray) -> bool:
-    """Whether the mean difference is at most one standard error, by means of stretches of time."""
+    """Whether the mean difference is at most one standard error, by means of stretches of time.
+
+    Or at most `LITTLE` of what the best one explains.
+    """
     if np.array_equal(errors, of_best):
         return True
     difference = errors - of_best
     if not np.isfinite(difference).all():
         return False
     means = np.array([x.mean() for x in np.array_split(difference, BLOCKS) if len(x)])
-    return bool(means.mean() <= means.std(ddof=1) / np.sqrt(len(means)))
+    error = means.std(ddof=1) / np.sqrt(len(means))
+    return bool(means.mean() <= max(error, LITTLE * (1 - of_best.mean())))
 
 
 def table(trials: Sequence[Trial], best: Dynamics) -> Table:

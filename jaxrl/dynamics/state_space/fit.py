@@ -1,7 +1,8 @@
 """A fit of a state-space model to recordings: Adam on random windows of them.
 
-The field is linear at first, and its nonlinear part joins once the states are in place. Letters: E
-episodes, T steps of the longest, B windows of W steps.
+The nonlinear part of the field may join later than the others, but where the field is far from
+linear a linear beginning calls its motion noise, and ends there. Letters: E episodes, T steps of
+the longest, B windows of W steps.
 """
 
 from typing import NamedTuple
@@ -23,7 +24,7 @@ class Config:
 
     steps: Count = 400
     """Gradient steps, over which the learning rate falls to 0 by half a cosine."""
-    linear_steps: CountOrZero = 100
+    linear_steps: CountOrZero = 0
     """The first of them, in which the field is linear and nothing is forecast."""
     windows: Count = struct.field(pytree_node=False, default=64)
     """B, windows in a gradient step."""

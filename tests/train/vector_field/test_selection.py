@@ -60,15 +60,23 @@ def test_what_is_asked_for_is_not_tried_against_others():
     asked = problem(dims=3, field="mlp")
     assert selection.choose_dims(asked, run).dynamics == Dynamics(3, "mlp", prior=0.3, steps=200)
     chosen = trial(3, 0.9, "mlp")
-    assert selection.choose_kind(asked, chosen, [], run) is chosen
+    assert selection.choose_kind(asked, chosen, run) is chosen
     assert run.tried == [(3, "mlp")]
 
 
 @pytest.mark.parametrize(("cubic", "kind"), [(0.8, "polynomial"), (0.89999, "linear")])
 def test_a_linear_field_is_taken_if_no_other_one_is_better(cubic, kind):
     errors = {(2, "linear"): 0.9, (2, "polynomial"): cubic, (2, "mlp"): 0.95}
-    chosen = selection.choose_kind(problem(), trial(2, 0.91), [], Forecasts(errors))
+    chosen = selection.choose_kind(problem(), trial(2, 0.91), Forecasts(errors))
     assert chosen.dynamics.field == kind
+
+
+def test_another_kind_may_need_fewer_dimensions():
+    run = Forecasts({(d, "linear"): 0.9 if d > 1 else 0.95 for d in range(1, 6)})
+    usual = trial(5, 0.9, "linear")
+    assert selection.choose_fewer_dims(problem(), usual, run).dynamics.dims == 2
+    assert run.tried == [(d, "linear") for d in (4, 3, 2, 1)]
+    assert selection.choose_fewer_dims(problem(dims=5), usual, run) is usual
 
 
 @pytest.mark.parametrize(
