@@ -3,7 +3,7 @@
 The path of the mean would be wrong where the field is curved or the belief wide: an oscillator's
 phase spreads, and with it the average of what is observed falls back to the middle.
 
-Letters: H steps ahead, M particles, n channels, d dimensions of the state, m inputs, Q quantiles, B
+Letters: H steps ahead, M particles, n channels, d dimensions of the state, m inputs, Q levels, B
 beliefs.
 """
 
@@ -16,14 +16,15 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.filter import FARTHEST
 from jaxrl.dynamics.state_space.model import Params, StateSpace, step
+from jaxrl.dynamics.state_space.quantiles import quantiles
 from jaxrl.linalg import matmul
 
 
 class Forecast(NamedTuple):
     """Of observations now and up to H steps later."""
 
-    mean: jax.Array  # [H + 1, n]
-    quantiles: jax.Array  # [H + 1, Q, n]
+    mean: jax.Array  # [B, H + 1, n]
+    quantiles: jax.Array  # [B, H + 1, Q, n]
 
 
 class Moments(NamedTuple):
@@ -40,11 +41,21 @@ def particles(
 
     Consumes `key`.
     """
-    start_key, noise_key = jax.random.split(key)
+    start_key, path_key = jax.random.split(key)
     start = jax.random.normal(start_key, (count, model.dims))
     start = belief.mean[None] + matmul(start, jnp.linalg.cholesky(belief.covariance).T)
+    return paths(model, params, start, u, path_key)
+
+
+def paths(
+    model: StateSpace, params: Params, start: jax.Array, u: jax.Array, key: jax.Array
+) -> jax.Array:
+    """Draws paths `[H + 1, M, d]` from the states `start` `[M, d]`, with the inputs `u` `[H, m]`.
+
+    Consumes `key`.
+    """
     deviation = jnp.exp(params.log_process)[None]
-    noise = jax.random.normal(noise_key, (len(u), count, model.dims))
+    noise = jax.random.normal(key, (len(u), *start.shape))
 
     def advance(z: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         u, noise = now
@@ -58,24 +69,23 @@ def particles(
 def forecast(
     model: StateSpace,
     params: Params,
-    belief: Belief,
+    beliefs: Belief,
     u: jax.Array,
     count: int,
     key: jax.Array,
-    quantiles: tuple[float, ...] = (),
+    levels: tuple[float, ...],
 ) -> Forecast:
-    """The mean and quantiles of observations after a belief, from M = `count` particles.
+    """Means and quantiles after B beliefs with the inputs `u` `[B, H, m]`; consumes `key`.
 
-    Quantiles are those of observations drawn at the particles. Consumes `key`.
+    From M = `count` particles of each; `levels` of quantiles are between 0 and 1.
     """
     path_key, draw_key = jax.random.split(key)
-    states = particles(model, params, belief, u, count, path_key)
-    expected = jnp.mean(channels.mean(model.is_count, params, states), axis=1)
-    if not quantiles:
-        return Forecast(expected, jnp.zeros((len(expected), 0, expected.shape[1])))
-    drawn = channels.draw(model.is_count, params, states, draw_key)
-    levels = jnp.quantile(drawn, jnp.asarray(quantiles), axis=1)  # [Q, H + 1, n]
-    return Forecast(expected, levels.swapaxes(0, 1))
+    of_belief = lambda *each: particles(model, params, each[0], each[1], count, each[2])
+    states = jax.vmap(of_belief)(beliefs, u, jax.random.split(path_key, len(u)))
+    expected = channels.mean(model.is_count, params, states)  # [B, H + 1, M, n]
+    of_levels = jnp.asarray(levels, expected.dtype)
+    drawn = quantiles(model.is_count, params.log_noise, expected, of_levels, draw_key)
+    return Forecast(jnp.mean(expected, axis=2), jnp.moveaxis(drawn, 0, 2))
 
 
 def moments(

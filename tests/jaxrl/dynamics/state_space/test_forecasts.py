@@ -19,7 +19,9 @@ def test_forecasts_of_a_linear_model_are_gaussian():
     u = jnp.asarray(np.random.default_rng(0).normal(size=(STEPS, 2)), jnp.float32)
     belief, levels = first_belief(params), (0.05, 0.5, 0.95)
     forecast = jax.jit(forecasts.forecast, static_argnums=(4, 6))
-    expected = forecast(model, params, belief, u, PARTICLES, jax.random.key(1), levels)
+    one = jax.tree.map(lambda x: x[None], (belief, u))
+    expected = forecast(model, params, *one, PARTICLES, jax.random.key(1), levels)
+    expected = jax.tree.map(lambda x: x[0], expected)
     p = jax.tree.map(lambda x: np.asarray(x, float), params)
     mean, covariance = np.asarray(belief.mean, float), np.asarray(belief.covariance, float)
     move = np.eye(2) + p.transition
