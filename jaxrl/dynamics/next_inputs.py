@@ -7,11 +7,16 @@ from functools import partial
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 
-from jaxrl import planning
+from jaxrl import linalg, planning
 from jaxrl.dynamics import fisher, input_limits, stimulation
 from jaxrl.dynamics.input_limits import Limits
 from jaxrl.dynamics.stimulation import PredictiveModel
+from jaxrl.linalg import matmul
+
+MOST_NUMBERS = 2**24
+"""Numbers of the designs of all plans that are in memory at once."""
 
 
 class Question(NamedTuple):
@@ -27,13 +32,24 @@ def nats(model: PredictiveModel, z: jax.Array, plan: jax.Array) -> jax.Array:
     """Expected information about the field's parameters, from the transitions of a plan `[H, m]`.
 
     Half the decrease of the log-determinant of their covariance (D-optimality), along the path that
-    the model expects from `z` `[d]`; at least 0.
+    the model expects from `z` `[d]`; at least 0. The matrix that is factorised has a row for each
+    number of the plan's states, or for each parameter, whichever are fewer.
     """
     visited = stimulation.path(model, z, plan)[:-1]
     design = jax.vmap(partial(stimulation.design_of, model))(visited, plan)
     outputs = len(z) if design.ndim == 2 else 1
-    gram = fisher.kernel(design, model.root)
-    return fisher.d_gain(gram, 1 / model.relative_noise, outputs) / 2
+    precision, parameters = 1 / model.relative_noise, design.shape[-1]
+    if design.size <= parameters**2:
+        return fisher.d_gain(fisher.kernel(design, model.root), precision, outputs) / 2
+    rows = matmul(design.reshape(-1, parameters), model.root)
+    return outputs * linalg.log_determinant1p(jnp.sqrt(precision) * rows.T) / 2
+
+
+def nats_of_all(model: PredictiveModel, z: jax.Array, plans: jax.Array) -> jax.Array:
+    """`nats` `[N]` of plans `[N, H, m]`, as many at once as fit into memory."""
+    numbers = plans.shape[1] * len(z) * len(model.root)
+    size = max(1, min(len(plans), MOST_NUMBERS // numbers))
+    return jax.lax.map(partial(nats, model, z), plans, batch_size=size)
 
 
 def best(
@@ -47,7 +63,7 @@ def best(
     plan_of = lambda blocks: input_limits.admissible(limits, before, blocks, hold, steps)
 
     def cost(candidates: jax.Array) -> jax.Array:
-        return -jax.vmap(lambda blocks: nats(model, z, plan_of(blocks)))(candidates)
+        return -nats_of_all(model, z, jax.vmap(plan_of)(candidates))
 
     start = planning.first_plan(config, limits.low, limits.high)
     blocks, *_ = planning.icem(cost, config, start, limits.low, limits.high, key)

@@ -35,15 +35,26 @@ def question():
     return Question(model, jnp.zeros(2), jnp.zeros(2), Limits(-bound, bound, 0.5, 4.0, DT)), known
 
 
-def test_nats_are_what_a_posterior_gains(question):
+@pytest.mark.parametrize("steps", [12, 60])  # fewer than parameters, and more
+def test_nats_are_what_a_posterior_gains(question, steps):
     (model, z, *_), known = question
-    plan = jnp.asarray(np.random.default_rng(1).uniform(-1, 1, (12, 2)), jnp.float32)
+    plan = jnp.asarray(np.random.default_rng(1).uniform(-1, 1, (steps, 2)), jnp.float32)
     found = jax.jit(partial(next_inputs.nats, model))(z, plan)
     after, begun = known, float(known.information)
     for u in plan:
         after = posterior.observed(after, model.design(z), jnp.zeros(2), NOISE)
         z = model.step(z, u)
     np.testing.assert_allclose(found, float(after.information) - begun, rtol=1e-3)
+
+
+def test_many_plans_are_weighed_in_parts(question, monkeypatch):
+    (model, z, *_), _ = question
+    plans = np.random.default_rng(2).uniform(-1, 1, (7, 9, 2)).astype(np.float32)
+    expected = [float(jax.jit(partial(next_inputs.nats, model))(z, plan)) for plan in plans]
+    for most in (1, 3 * 9 * 2 * 36, 10**9):
+        monkeypatch.setattr(next_inputs, "MOST_NUMBERS", most)
+        gains = jax.jit(partial(next_inputs.nats_of_all, model))(z, plans)
+        np.testing.assert_allclose(gains, expected, rtol=1e-4)
 
 
 def test_the_best_plan_is_better_than_chance_and_within_the_limits(question):
