@@ -32,7 +32,7 @@ from train.host.progress import busy
 from train.host.records import write_arrays, write_whole
 from train.vector_field import fitted, rig
 from train.vector_field.advice_picture import draw
-from train.vector_field.fitted import Fitted
+from train.vector_field.fitted_model import Fitted
 from train.vector_field.rig import MOST_STEPS, Asked
 from train.vector_field.step_time import StepTime
 
@@ -120,7 +120,7 @@ def advised(model: Fitted, options: Options) -> tuple[Question, Advice]:
     blocks = -(-steps // hold)
     rig.check_charge(question, blocks, hold, steps)
     search_key, random_key = jax.random.split(jax.random.key(options.key))
-    gains = jax.jit(jax.vmap(partial(next_inputs.nats, question.model, question.z)))
+    gains = jax.jit(partial(next_inputs.nats_of_all, question.model, question.z))
     random = jax.jit(lambda key: next_inputs.random(question, RANDOM, hold, steps, key))(random_key)
     quiet = input_limits.quiet(question.limits, question.before, blocks)
     quiet = input_limits.held(quiet, hold, steps)
@@ -198,13 +198,14 @@ def information_map(model: Fitted, states: np.ndarray) -> dict[str, np.ndarray]:
     """`field` `[25, 25, d]` and its standard deviation `deviation` `[25, 25]` on `axis` × `axis`.
 
     In the first two latent dimensions, the others as they are now; as far as states went or will.
+    Of a single dimension `[25, 1]` and `[25]`.
     """
     both = np.concatenate([states, model.trail]) if len(model.trail) else states
     reach = 1.1 * max(float(np.abs(both[:, :2]).max()), 1e-3)
     axis = np.linspace(-reach, reach, 25, dtype=np.float32)
-    points = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
-    others = np.broadcast_to(states[0, 2:], (25, 25, states.shape[1] - 2))
-    points = np.concatenate([points, others], -1)
+    plane = np.meshgrid(*[axis] * min(states.shape[1], 2), indexing="ij")
+    others = [np.full_like(plane[0], x) for x in states[0, 2:]]
+    points = np.stack([*plane, *others], -1)
     field, deviation = model.velocity(points), model.deviation(points)
     return {"axis": axis, "field": np.asarray(field), "deviation": np.asarray(deviation)}
 

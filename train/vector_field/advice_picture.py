@@ -14,7 +14,7 @@ from train.host import pictures
 from train.host.pictures import GREY, VERMILLION
 from train.vector_field import maps
 from train.vector_field.curves import COLOURS
-from train.vector_field.fitted import Fitted
+from train.vector_field.fitted_model import Fitted
 
 PATHS = 200
 """States of the record that are drawn, at most."""
@@ -26,12 +26,15 @@ def draw(
     """Draws `advice.npz` and the newest filtered states of the record; writes a PNG."""
     figure = pictures.titled((11, 4.2), "Inputs to try next")
     where, inputs, gains = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.9))
-    bar = figure.colorbar(_map(where, arrays, model.trail), ax=where, aspect=25, pad=0.02)
-    bar.set_label("standard deviation of a velocity", size=8)
-    bar.ax.tick_params(labelsize=7)
-    shown = maps.ticks(*bar.mappable.get_clim())
-    bar.set_ticks(shown, labels=[f"{tick:g}" for tick in shown], minor=False)
-    bar.set_ticks([], minor=True)
+    if model.dims == 1:
+        _line(where, arrays, model)
+    else:
+        bar = figure.colorbar(_map(where, arrays, model.trail), ax=where, aspect=25, pad=0.02)
+        bar.set_label("standard deviation of a velocity", size=8)
+        bar.ax.tick_params(labelsize=7)
+        shown = maps.ticks(*bar.mappable.get_clim())
+        bar.set_ticks(shown, labels=[f"{tick:g}" for tick in shown], minor=False)
+        bar.set_ticks([], minor=True)
     moments = model.time.length * np.arange(len(arrays["inputs"]) + 1)
     for i, of_input in enumerate(arrays["inputs"].T):
         values = np.append(of_input, of_input[-1])
@@ -72,6 +75,29 @@ def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
     axes.set(xlim=(axis[0], axis[-1]), ylim=(axis[0], axis[-1]))
     axes.set_title("predicted path on what is uncertain", loc="left", size=10)
     return shown
+
+
+def _line(axes: Axes, arrays: dict[str, np.ndarray], model: Fitted) -> None:
+    """The field of a single dimension within two standard deviations, and the predicted paths."""
+    axis, field, deviation = arrays["axis"], arrays["field"][:, 0], arrays["deviation"]
+    edges = field - 2 * deviation, field + 2 * deviation
+    axes.fill_between(axis, *edges, color="#cccccc", linewidth=0, label="field ± 2 sd")
+    axes.plot(axis, field, color=GREY, linewidth=1.0)
+    axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
+    on_field = lambda z: (z[:, 0], np.asarray(model.velocity(z))[:, 0])
+    if len(model.trail):
+        style = {"color": "black", "markersize": 5, "alpha": 0.3, "label": "the record"}
+        bottom = np.full(len(model.trail[-PATHS:]), 0.03)
+        axes.plot(
+            *(model.trail[-PATHS:, 0], bottom, "|"), transform=axes.get_xaxis_transform(), **style
+        )
+    style = {"color": "black", "linewidth": 4.5, "label": "without inputs", "zorder": 4}
+    axes.plot(*on_field(arrays["states_without"]), **style)
+    style = {"color": VERMILLION, "linewidth": 2.2, "label": "advised", "zorder": 5}
+    axes.plot(*on_field(arrays["states"]), **style)
+    axes.plot(*on_field(arrays["states"][:1]), "o", color=VERMILLION, zorder=6, label="now")
+    axes.set(xlabel="latent 1", ylabel="velocity", xlim=(axis[0], axis[-1]))
+    axes.set_title("predicted path on what is uncertain", loc="left", size=10)
 
 
 def _gains(axes: Axes, random: np.ndarray, gain: float, without: float) -> None:

@@ -114,14 +114,18 @@ def split(config: Config, data: Data) -> tuple[Data, Data]:
     return training, held_out
 
 
-def problem_of(config: Config) -> Problem:
-    """The model and the data. Raises ValueError for what was left open, and for unusable files."""
+def problem_of(config: Config, data: Data | None = None) -> Problem:
+    """The model and the data, which are read if they are not given.
+
+    Raises ValueError for what was left open, and for unusable files.
+    """
     if selection.is_open(config):
         raise ValueError(
             "state_space.dims, field, prior and steps are chosen by the data first: call "
             "dynamics_fit.complete(config)"
         )
-    data = load(config.data, config.env.bin_width)
+    if data is None:
+        data = load(config.data, config.env.bin_width)
     training, held_out = split(config, data)
     is_count = state_space.count_channels(data, config.env.noise)
     model = state_space.make_model(config.state_space, is_count, data.u.shape[-1])

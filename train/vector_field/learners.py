@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from envs.vector_field import VectorField
 from envs.vector_field.fields import FIELDS
@@ -58,7 +59,24 @@ class Own(NamedTuple):
     """The learned field, `[..., d] -> [..., d]`."""
     emission_mean: Callable[[jax.Array], jax.Array]
     """The mean observation, `[d] -> [n]`."""
-    planning: PredictiveModel
+    step: Callable[[jax.Array, jax.Array], jax.Array]
+    """The expected next state, `(z [d], u [m]) -> [d]`."""
+    planning: Callable[[], PredictiveModel]
+    """What plans are made with; may take seconds the first time."""
+    states: "States | None" = None
+
+
+class States(NamedTuple):
+    """What only a state-space model has: functions of all of a record, and of chance."""
+
+    is_count: np.ndarray
+    """bool `[n]`: which channels count."""
+    smooth: Callable[..., Belief]
+    """As `Own.beliefs`, given all observations."""
+    quantiles: Callable[..., jax.Array]
+    """`(obs [T, n], actions [T, m], K, levels, observed) -> [T, K + 1, Q, n]`."""
+    simulate: Callable[..., tuple[jax.Array, jax.Array]]
+    """`(z [d] or None, actions [T, m], key, N) -> (states [N, T, d], observations [N, T, n])`."""
 
 
 FAMILIES = {
@@ -92,7 +110,7 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         uncertainty=partial(field_learner.uncertainty, config, world),
         information=lambda agent: agent.posterior.information,
         forecast=partial(field_learner.forecast, config, world),
-        own=lambda agent: Own(
+        own=lambda agent: with_planning(
             partial(field_learner.beliefs, config, world, agent),
             partial(field_learner.velocity, config, world, agent),
             lambda z: env.emission(z, agent.known.numbers)[0],
@@ -149,12 +167,22 @@ def of_vae(
 ) -> Own:
     """Those of a sequence VAE."""
     knowledge = Knowledge(params, information, known)
-    return Own(
+    return with_planning(
         partial(latent_filter.beliefs, model, params, known),
         partial(model.velocity, params),
         lambda z: model.emission(params, z)[0],
         sequence_vae.predictive_model(config, model, knowledge),
     )
+
+
+def with_planning(
+    beliefs: Callable[..., Belief],
+    velocity: Callable[[jax.Array], jax.Array],
+    emission_mean: Callable[[jax.Array], jax.Array],
+    planning: PredictiveModel,
+) -> Own:
+    """Those of a learner that has what it plans with."""
+    return Own(beliefs, velocity, emission_mean, planning.step, lambda: planning)
 
 
 def known_of(params: Params, num_inputs: int) -> Known:

@@ -15,7 +15,7 @@ from jaxrl.dynamics.input_limits import Limits
 from jaxrl.dynamics.next_inputs import Question
 from train.host import array_files
 from train.host.errors import UsageError
-from train.vector_field.fitted import Fitted
+from train.vector_field.fitted_model import Fitted
 
 MOST_STEPS = 1_000
 """Of a plan."""

@@ -1,0 +1,78 @@
+"""What is given to a learned model: arrays and numbers, checked, and refused in one line.
+
+Axes: T and H steps, n channels, m inputs, d latent dimensions.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Sizes(NamedTuple):
+    """Of one observation, one input and one state."""
+
+    channels: int  # n
+    inputs: int  # m
+    dims: int  # d
+
+
+def record_of(
+    sizes: Sizes, is_count: np.ndarray | None, y: Any, u: Any
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+    """`y`, `u` and which of y was observed; None: everything. Raises ValueError for others."""
+    y, u = np.asarray(y, np.float32), np.asarray(u, np.float32)
+    expected = (sizes.channels,), (sizes.inputs,)
+    fits = y.ndim == u.ndim == 2 and len(y) == len(u) > 0 and (y.shape[1:], u.shape[1:]) == expected
+    if not fits or not np.isfinite(u).all() or np.isinf(y).any():
+        raise ValueError(
+            f"y and u have shapes {y.shape} and {u.shape}; expected [T, {sizes.channels}] and "
+            f"[T, {sizes.inputs}], of finite numbers, and NaN where y is missing"
+        )
+    observed = ~np.isnan(y)
+    y = np.where(observed, y, 0)
+    if is_count is not None and ((y < 0) | (y != np.round(y)))[:, is_count].any():
+        raise ValueError("y holds numbers that are no counts in channels that count: give counts")
+    return jnp.asarray(y), jnp.asarray(u), None if observed.all() else jnp.asarray(observed)
+
+
+def state(z: Any, sizes: Sizes) -> jax.Array:
+    """One state `[d]`. Raises ValueError for another shape."""
+    z = shaped("z", z, "[d]", (sizes.dims,))
+    if z.ndim != 1:
+        raise ValueError(f"z has shape {z.shape}, expected [{sizes.dims}]: give one state")
+    return z
+
+
+def inputs(u: Any, sizes: Sizes) -> jax.Array:
+    """Inputs `[H, m]`. Raises ValueError for another shape."""
+    u = shaped("u", u, "[H, m]", (sizes.inputs,))
+    if u.ndim != 2:
+        raise ValueError(f"u has shape {u.shape}, expected [H, {sizes.inputs}]: give H inputs")
+    return u
+
+
+def shaped(name: str, x: Any, axes: str, last: tuple[int]) -> jax.Array:
+    """An array whose last axis has this size. Raises ValueError for another one."""
+    x = jnp.asarray(x, jnp.float32)
+    if x.shape[-1:] != last:
+        raise ValueError(f"{name} has shape {x.shape}, expected {axes} with {last[0]} at the end")
+    return x
+
+
+def whole(name: str, number: Any, least: int) -> int:
+    """A whole number. Raises ValueError for others."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+        raise ValueError(f"{name} is {number}, expected a whole number of at least {least}")
+    return int(number)
+
+
+def probabilities(levels: Any) -> tuple[float, ...]:
+    """Levels of quantiles. Raises ValueError unless all are between 0 and 1."""
+    numbers = np.asarray(levels, float)
+    if numbers.ndim != 1 or not numbers.size or not ((numbers > 0) & (numbers < 1)).all():
+        raise ValueError(
+            f"levels are {levels}, expected numbers between 0 and 1: give at least one"
+        )
+    return tuple(numbers.tolist())

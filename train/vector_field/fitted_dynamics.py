@@ -1,0 +1,185 @@
+"""What a fit of a state-space model offers to `fitted`: filter, smoother, forecasts, simulations.
+
+The field of the model is a displacement per step; here, as of every learner, it is a velocity per
+unit of the time `dt` of a step.
+
+Axes: T steps, n channels, m inputs, d latent dimensions, H steps ahead, Q levels, N simulations.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.state_space import channels, forecasts
+from jaxrl.dynamics.state_space.field_posterior import (
+    FieldPosterior,
+    Prior,
+    field_posterior,
+    predictive_model,
+)
+from jaxrl.dynamics.state_space.filter import (
+    Filtered,
+    Record,
+    filter_states,
+    first_belief,
+)
+from jaxrl.dynamics.state_space.information import gather_all
+from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
+from jaxrl.dynamics.state_space.smoother import smooth_states
+from jaxrl.dynamics.stimulation import PredictiveModel
+from train.host import compiled
+from train.vector_field import baselines, selection, state_space
+from train.vector_field.config import Config
+from train.vector_field.dynamics_fit import Problem
+from train.vector_field.learners import Own, States
+
+PARTICLES = 400
+"""Of quantiles; means need fewer, `state_space.PARTICLES`."""
+MOST_VALUES = 2**22
+"""Expected observations of particles in memory at once."""
+Filter = Callable[[jax.Array, jax.Array, jax.Array | None], Filtered]
+
+
+def own(config: Config, problem: Problem, params: Params) -> Own:
+    """The functions of one fit."""
+    model, dt, filtered = problem.model, config.env.dt, filter_of(config, problem.model, params)
+    velocity = lambda z: displacement(model, params, z) / dt
+
+    def smooth(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Belief:
+        return smooth_states(filtered(y, u, observed), jnp.ones(len(y), bool))
+
+    def planning() -> PredictiveModel:
+        plans = predictive_model(model, posterior_of(config, problem, params))
+        variance = plans.predictive_variance  # of a displacement
+        return plans._replace(predictive_variance=lambda z: variance(z) / dt**2)
+
+    return Own(
+        beliefs=lambda *record: filtered(*record).belief,
+        velocity=jnp.vectorize(velocity, signature="(d)->(d)"),
+        emission_mean=partial(channels.mean, model.is_count, params),
+        step=partial(step, model, params),
+        planning=planning,
+        states=States(
+            is_count=np.asarray(model.is_count),
+            smooth=smooth,
+            quantiles=partial(quantiles, model, params, filtered),
+            simulate=partial(simulate, model, params),
+        ),
+    )
+
+
+def filter_of(config: Config, model: StateSpace, params: Params) -> Filter:
+    """The filter of a record whose last argument says what was observed; None: everything."""
+
+    def filtered(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Filtered:
+        observed = jnp.ones(y.shape, bool) if observed is None else observed
+        record = Record(y, u, observed, jnp.ones(len(y), bool))
+        return filter_states(model, params, record, config.state_space.fit.objective.prediction)
+
+    return filtered
+
+
+def posterior_of(config: Config, problem: Problem, params: Params) -> FieldPosterior:
+    """What the newest `selection.MOST_STEPS` steps of the training data leave unknown."""
+    newest = baselines.newest(problem.training, selection.MOST_STEPS)
+    prediction = config.state_space.fit.objective.prediction
+    gather = partial(gather_all, problem.model, prediction=prediction)
+    gather = jax.jit(gather, compiler_options=compiled.small_products())
+    information = gather(params, state_space.record_of(newest))
+    prior = Prior(weights=config.state_space.prior)
+    return jax.jit(partial(field_posterior, problem.model, prior=prior))(params, information)
+
+
+def forecast(
+    model: StateSpace,
+    params: Params,
+    filtered: Filter,
+    y: jax.Array,
+    u: jax.Array,
+    steps: int,
+    observed: jax.Array | None = None,
+) -> jax.Array:
+    """`[T, H + 1, n]`, H = `steps`: means of observations from every step."""
+    count = state_space.PARTICLES
+
+    def of_block(beliefs: Belief, u: jax.Array, key: jax.Array) -> jax.Array:
+        return forecasts.moments(model, params, beliefs, u, count, key).mean
+
+    beliefs = filtered(y, u, observed).belief
+    return in_blocks(of_block, beliefs, u, steps, count * (steps + 1) * y.shape[1])
+
+
+def quantiles(
+    model: StateSpace,
+    params: Params,
+    filtered: Filter,
+    y: jax.Array,
+    u: jax.Array,
+    steps: int,
+    levels: tuple[float, ...],
+    observed: jax.Array | None,
+) -> jax.Array:
+    """`[T, H + 1, Q, n]`, H = `steps`: quantiles of observations from every step."""
+
+    def of_block(beliefs: Belief, u: jax.Array, key: jax.Array) -> jax.Array:
+        return forecasts.forecast(model, params, beliefs, u, PARTICLES, key, levels).quantiles
+
+    beliefs = filtered(y, u, observed).belief
+    return in_blocks(of_block, beliefs, u, steps, PARTICLES * (steps + 1) * y.shape[1])
+
+
+def in_blocks(
+    of_block: Callable[[Belief, jax.Array, jax.Array], jax.Array],
+    beliefs: Belief,
+    u: jax.Array,
+    steps: int,
+    values: int,
+) -> jax.Array:
+    """Forecasts `[T, ...]` from every belief `[T, ...]`, block after block.
+
+    `of_block(beliefs [B, ...], inputs [B, H, m], key)` makes those of B starts, `values` numbers
+    for each. The inputs are those that follow in `u` `[T, m]`, and 0 after the last. Every block
+    draws from a key of its own.
+    """
+    length = len(u)
+    size = min(max(1, MOST_VALUES // values), length)
+    starts = np.minimum(np.arange(-(-length // size) * size), length - 1).reshape(-1, size)
+    later = jnp.pad(u, ((0, steps), (0, 0)))
+
+    def one(block: tuple[jax.Array, jax.Array]) -> jax.Array:
+        start, key = block
+        inputs = later[start[:, None] + jnp.arange(steps)[None]]
+        return of_block(jax.tree.map(lambda x: x[start], beliefs), inputs, key)
+
+    keys = jax.random.split(jax.random.key(0), len(starts))
+    blocks = jax.lax.map(one, (jnp.asarray(starts), keys))  # [blocks, B, ...]
+    return blocks.reshape(-1, *blocks.shape[2:])[:length]
+
+
+def simulate(
+    model: StateSpace,
+    params: Params,
+    z: jax.Array | None,
+    u: jax.Array,
+    key: jax.Array,
+    count: int,
+) -> tuple[jax.Array, jax.Array]:
+    """Draws N = `count` records with the inputs `u` `[T, m]`: `(states, observations)`.
+
+    From the state `z` `[d]`, or, if it is None, from one drawn as that before a record. Consumes
+    `key`.
+    """
+    start_key, path_key, draw_key = jax.random.split(key, 3)
+    if z is None:
+        mean, covariance = first_belief(params)
+        deviation = jnp.sqrt(jnp.diagonal(covariance))
+        noise = jax.random.normal(start_key, (count, model.dims))
+        start = mean[None] + deviation[None] * noise
+    else:
+        start = jnp.broadcast_to(z[None], (count, model.dims))
+    states = forecasts.paths(model, params, start, u[:-1], path_key).swapaxes(0, 1)
+    return states, channels.draw(model.is_count, params, states, draw_key)
