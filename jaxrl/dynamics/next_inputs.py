@@ -7,15 +7,14 @@ from functools import partial
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
-from jaxrl import linalg, planning
+from jaxrl import planning
 from jaxrl.dynamics import fisher, input_limits, stimulation
 from jaxrl.dynamics.input_limits import Limits
 from jaxrl.dynamics.stimulation import PredictiveModel
 from jaxrl.linalg import matmul
 
-MOST_NUMBERS = 2**24
+MOST_NUMBERS = 2**22
 """Numbers of the designs of all plans that are in memory at once."""
 
 
@@ -38,18 +37,17 @@ def nats(model: PredictiveModel, z: jax.Array, plan: jax.Array) -> jax.Array:
     visited = stimulation.path(model, z, plan)[:-1]
     design = jax.vmap(partial(stimulation.design_of, model))(visited, plan)
     outputs = len(z) if design.ndim == 2 else 1
-    precision, parameters = 1 / model.relative_noise, design.shape[-1]
-    if design.size <= parameters**2:
-        return fisher.d_gain(fisher.kernel(design, model.root), precision, outputs) / 2
-    rows = matmul(design.reshape(-1, parameters), model.root)
-    return outputs * linalg.log_determinant1p(jnp.sqrt(precision) * rows.T) / 2
+    rows = matmul(design.reshape(-1, design.shape[-1]), model.root)
+    rows = rows.T if len(rows) > rows.shape[1] else rows  # det(I + A B) = det(I + B A)
+    return fisher.d_gain(matmul(rows, rows.T), 1 / model.relative_noise, outputs) / 2
 
 
 def nats_of_all(model: PredictiveModel, z: jax.Array, plans: jax.Array) -> jax.Array:
     """`nats` `[N]` of plans `[N, H, m]`, as many at once as fit into memory."""
     numbers = plans.shape[1] * len(z) * len(model.root)
-    size = max(1, min(len(plans), MOST_NUMBERS // numbers))
-    return jax.lax.map(partial(nats, model, z), plans, batch_size=size)
+    if len(plans) * numbers <= MOST_NUMBERS:
+        return jax.vmap(partial(nats, model, z))(plans)
+    return jax.lax.map(partial(nats, model, z), plans, batch_size=max(1, MOST_NUMBERS // numbers))
 
 
 def best(

@@ -85,10 +85,10 @@ def of_data(run: Run, s: int) -> Fitted:
     before = u[-2] if len(u) > 1 else np.zeros_like(u[0])
     moment, time = Moment(trail[-1], before), recorded.step_time_of(config)
     dims = trail.shape[1]
-    return make(own, forecast, dims, *allowed(data), config.env.dt, moment, trail, time)
+    return make(own, forecast, dims, *input_range(data), config.env.dt, moment, trail, time)
 
 
-def allowed(data: Data) -> tuple[np.ndarray, np.ndarray]:
+def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest inputs `[m]` that data suggest."""
     given = data.u[np.arange(data.u.shape[1]) < data.lengths[:, None]]
     largest = np.abs(given).max(0)

@@ -39,7 +39,7 @@ def record_of(
 
 def state(z: Any, sizes: Sizes) -> jax.Array:
     """One state `[d]`. Raises ValueError for another shape."""
-    z = shaped("z", z, "[d]", (sizes.dims,))
+    z = array_of("z", z, "[d]", (sizes.dims,))
     if z.ndim != 1:
         raise ValueError(f"z has shape {z.shape}, expected [{sizes.dims}]: give one state")
     return z
@@ -47,13 +47,13 @@ def state(z: Any, sizes: Sizes) -> jax.Array:
 
 def inputs(u: Any, sizes: Sizes) -> jax.Array:
     """Inputs `[H, m]`. Raises ValueError for another shape."""
-    u = shaped("u", u, "[H, m]", (sizes.inputs,))
+    u = array_of("u", u, "[H, m]", (sizes.inputs,))
     if u.ndim != 2:
         raise ValueError(f"u has shape {u.shape}, expected [H, {sizes.inputs}]: give H inputs")
     return u
 
 
-def shaped(name: str, x: Any, axes: str, last: tuple[int]) -> jax.Array:
+def array_of(name: str, x: Any, axes: str, last: tuple[int]) -> jax.Array:
     """An array whose last axis has this size. Raises ValueError for another one."""
     x = jnp.asarray(x, jnp.float32)
     if x.shape[-1:] != last:

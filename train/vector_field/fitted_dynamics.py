@@ -75,12 +75,12 @@ def own(config: Config, problem: Problem, params: Params) -> Own:
 def filter_of(config: Config, model: StateSpace, params: Params) -> Filter:
     """The filter of a record whose last argument says what was observed; None: everything."""
 
-    def filtered(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Filtered:
+    def run_filter(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Filtered:
         observed = jnp.ones(y.shape, bool) if observed is None else observed
         record = Record(y, u, observed, jnp.ones(len(y), bool))
         return filter_states(model, params, record, config.state_space.fit.objective.prediction)
 
-    return filtered
+    return run_filter
 
 
 def posterior_of(config: Config, problem: Problem, params: Params) -> FieldPosterior:

@@ -17,10 +17,10 @@ from jaxrl.precision import in_float32
 from train.host.errors import UsageError
 from train.vector_field.fitted_arguments import (
     Sizes,
+    array_of,
     inputs,
     probabilities,
     record_of,
-    shaped,
     state,
     whole,
 )
@@ -104,9 +104,9 @@ def make(
     trail: np.ndarray,
     time: StepTime | None = None,
 ) -> Fitted:
-    """With functions of NumPy arrays, in which NaN is a missing observation."""
-    seen = jax.eval_shape(own.emission_mean, jax.ShapeDtypeStruct((dims,), jnp.float32))
-    sizes = Sizes(seen.shape[0], len(high), dims)
+    """Compiles the functions of a learner, for NumPy arrays in which NaN is missing."""
+    observation = jax.eval_shape(own.emission_mean, jax.ShapeDtypeStruct((dims,), jnp.float32))
+    sizes = Sizes(observation.shape[0], len(high), dims)
     beliefs, ahead = jax.jit(own.beliefs), jax.jit(forecast, static_argnums=2)
     is_count = None if own.states is None else own.states.is_count
     record = lambda y, u: record_of(sizes, is_count, y, u)
@@ -116,7 +116,7 @@ def make(
         return ahead(y, u, whole("H", steps, 0), observed)
 
     planning, velocity = cache(in_float32(own.planning)), jax.jit(own.velocity)
-    place = lambda z: shaped("z", z, "[..., d]", (sizes.dims,))
+    place = lambda z: array_of("z", z, "[..., d]", (sizes.dims,))
     if own.states is None:
         smooth, quantiles, simulate = map(refusal, ("smooth", "quantiles", "simulate"))
     else:

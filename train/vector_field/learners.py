@@ -181,7 +181,7 @@ def with_planning(
     emission_mean: Callable[[jax.Array], jax.Array],
     planning: PredictiveModel,
 ) -> Own:
-    """Those of a learner that has what it plans with."""
+    """Joins the functions of a learner whose model for plans is there already."""
     return Own(beliefs, velocity, emission_mean, planning.step, lambda: planning)
 
 

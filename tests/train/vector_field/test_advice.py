@@ -83,6 +83,9 @@ def test_three_lines_filter_and_forecast_again(fit):
     assert (np.asarray(model.deviation(grid)) > 0).all()
     with pytest.raises(ValueError, match="expected"):
         model.filter(y, u[:-1])
+    for refused in (model.smooth, model.quantiles, model.simulate):
+        with pytest.raises(UsageError, match="only fits of a state-space model to data have it"):
+            refused(y, u)
 
 
 def test_what_is_known_of_a_field_is_what_its_data_say(fit):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +79,7 @@ class Known(NamedTuple):
 
 
 def model_of(dims: int = 2, steps: int = 80, counts: tuple[bool, ...] = (False,) * 4) -> Known:
-    """As if it had been learned from a record that it made itself, with missing numbers."""
+    """Makes a model as if learned from a record of its own, in which numbers are missing."""
     model, params = random_model(None, counts, dims)
     record = simulate(model, params, steps, 0.2)
     y, u, observed, _ = (np.asarray(x)[None] for x in record)
@@ -87,7 +88,7 @@ def model_of(dims: int = 2, steps: int = 80, counts: tuple[bool, ...] = (False,)
     config = replace(DEFAULT, state_space=dynamics)
     own = fitted_dynamics.own(config, Problem(model, data, data), params)
     filtered = fitted_dynamics.filter_of(config, model, params)
-    forecast = lambda *seen: fitted_dynamics.forecast(model, params, filtered, *seen)
+    forecast = partial(fitted_dynamics.forecast, model, params, filtered)
     bound = np.ones(2)
     trail = np.asarray(own.beliefs(*record[:3]).mean)
     now = fitted_model.Moment(trail[-1], u[0, -2])
@@ -212,13 +213,13 @@ def test_simulations_have_the_mean_and_covariance_of_the_model(z):
     missed = np.abs(flat.T @ flat / count - expected)
     assert (missed <= 5 * np.sqrt(2 / count) * scale + 1e-6).all()
     p = jax.tree.map(lambda x: np.asarray(x, float), params)
-    eta, seen = states @ p.matrix.T + p.offset, np.asarray(drawn.observations, float)
-    noise = (seen - eta)[..., :2]
+    eta, observations = states @ p.matrix.T + p.offset, np.asarray(drawn.observations, float)
+    noise = (observations - eta)[..., :2]
     np.testing.assert_allclose(noise.std((0, 1)), np.exp(p.log_noise[:2]), rtol=0.03)
     assert np.abs(noise.mean((0, 1))).max() < 0.02
     rate = np.exp(eta[..., 2])
-    assert abs((seen[..., 2] - rate).sum()) < 5 * np.sqrt(rate.sum())
-    np.testing.assert_array_equal(learned.simulate(z, u, 3, count).observations, seen)
+    assert abs((observations[..., 2] - rate).sum()) < 5 * np.sqrt(rate.sum())
+    np.testing.assert_array_equal(learned.simulate(z, u, 3, count).observations, observations)
     other = learned.simulate(z, u, jax.random.key(4), count)
     assert (np.asarray(other.states[:, 1:]) != states[:, 1:]).all()
 
@@ -288,11 +289,11 @@ def test_deviations_are_those_of_fields_drawn_from_the_posterior(fit):
 def test_what_plans_need_is_gathered_once_and_only_when_asked_for(fit, monkeypatch):
     calls = []
 
-    def counted(model, params, records, prediction):
+    def count_calls(model, params, records, prediction):
         calls.append(records.y.shape)
         return nothing(model, params)
 
-    monkeypatch.setattr(fitted_dynamics, "gather_all", counted)
+    monkeypatch.setattr(fitted_dynamics, "gather_all", count_calls)
     monkeypatch.setattr(selection, "MOST_STEPS", 150)
     model = fitted.load(fit.directory)
     model.velocity(np.zeros(2))
@@ -317,9 +318,9 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
     assert nats["advised"] >= 0.98 * nats["random"]["best"] > 0
     assert nats["advised"] >= nats["zero"] > 0
     with np.load(tmp_path / "advice.npz") as arrays:
-        states, seen = fit.model.predict(fit.model.now.z, plan)  # pyright: ignore
+        states, expected = fit.model.predict(fit.model.now.z, plan)  # pyright: ignore
         np.testing.assert_allclose(arrays["states"], states, atol=1e-5)
-        np.testing.assert_allclose(arrays["observations"], seen, atol=1e-4)
+        np.testing.assert_allclose(arrays["observations"], expected, atol=1e-4)
         np.testing.assert_allclose(
             arrays["deviation"][3, 4],
             fit.model.deviation(arrays["axis"][[3, 4]]),
@@ -332,9 +333,10 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
 @pytest.mark.parametrize("dims", [1, 3])
 def test_advice_is_drawn_in_any_number_of_dimensions(dims, tmp_path):
     model = model_of(dims).learned
-    options = Options(run="run", steps=8, hold=4)
+    np.savez(tmp_path / "given.npz", u=np.random.default_rng(0).uniform(-1, 1, (5, 8, 2)))
+    options = Options(run="run", inputs=str(tmp_path / "given.npz"))  # quicker than a search
     question, advised = advice.advised(model, options)
-    assert advised.gain >= 0.98 * advised.random_gains.max()
+    assert advised.gain > advised.quiet_gain
     advice.write(tmp_path, model, question, advised, options)
     with np.load(tmp_path / "advice.npz") as arrays:
         plane = (25,) * min(dims, 2)
