@@ -79,13 +79,13 @@ def of_data(run: Run, s: int) -> Fitted:
     config = run.config
     data = recordings.load(config.data, config.env.bin_width)
     learner = of_state_space if config.learner == "state_space" else of_sequence_vae
-    own, forecast = learner(run, s, data)
+    own, forecast, dt = learner(run, s, data)
     y, u, observed = data.episode(-1)
     trail = np.asarray(jax.jit(own.beliefs)(y, u, None if data.is_complete else observed).mean)
     before = u[-2] if len(u) > 1 else np.zeros_like(u[0])
     moment, time = Moment(trail[-1], before), recorded.step_time_of(config)
     dims = trail.shape[1]
-    return make(own, forecast, dims, *input_range(data), config.env.dt, moment, trail, time)
+    return make(own, forecast, dims, *input_range(data), dt, moment, trail, time)
 
 
 def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:
@@ -96,16 +96,17 @@ def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:
     return low, largest
 
 
-def of_state_space(run: Run, s: int, data: Data) -> tuple[Own, Callable]:
-    """Functions of a state-space model."""
+def of_state_space(run: Run, s: int, data: Data) -> tuple[Own, Callable, float]:
+    """Functions of a state-space model, its forecast, and the time of a step: that of the data."""
+    dt = recorded.step_time_of(run.config).length
     problem, params = dynamics_fit.problem_of(run.config, data), run.agents[s].params
     filtered = fitted_dynamics.filter_of(run.config, problem.model, params)
     forecast = partial(fitted_dynamics.forecast, problem.model, params, filtered)
-    return fitted_dynamics.own(run.config, problem, params), forecast
+    return fitted_dynamics.own(run.config, problem, params, dt), forecast, dt
 
 
-def of_sequence_vae(run: Run, s: int, data: Data) -> tuple[Own, Callable]:
-    """Functions of a sequence VAE."""
+def of_sequence_vae(run: Run, s: int, data: Data) -> tuple[Own, Callable, float]:
+    """Functions of a sequence VAE, its forecast, and the time of a step, which is its own."""
     config = recorded.fitting(run.config, data)
     model, params, known = make_model(config), run.agents[s].params, recorded.known_of(config)
     training, _ = recorded.split(config, data)
@@ -114,7 +115,7 @@ def of_sequence_vae(run: Run, s: int, data: Data) -> tuple[Own, Callable]:
         *(config.vae.prior_speed, config.vae.noise),
     )
     own = of_vae(model, params, known, config.vae, information)
-    return own, partial(latent_filter.forecast, model, params, known)
+    return own, partial(latent_filter.forecast, model, params, known), config.env.dt
 
 
 def gathered(model: SequenceVAE, params: PyTree, known: Known, data: Data) -> jax.Array:

@@ -1,7 +1,7 @@
 """What a fit of a state-space model offers to `fitted`: filter, smoother, forecasts, simulations.
 
-The field of the model is a displacement per step; here, as of every learner, it is a velocity per
-unit of the time `dt` of a step.
+The field of the model is a displacement per step; here it is a velocity, per unit of the time of the
+data, or per step where that is not known.
 
 Axes: T steps, n channels, m inputs, d latent dimensions, H steps ahead, Q levels, N simulations.
 """
@@ -44,9 +44,9 @@ MOST_VALUES = 2**22
 Filter = Callable[[jax.Array, jax.Array, jax.Array | None], Filtered]
 
 
-def own(config: Config, problem: Problem, params: Params) -> Own:
-    """The functions of one fit."""
-    model, dt, filtered = problem.model, config.env.dt, filter_of(config, problem.model, params)
+def own(config: Config, problem: Problem, params: Params, dt: float) -> Own:
+    """The functions of one fit; `dt` is the time of a step."""
+    model, filtered = problem.model, filter_of(config, problem.model, params)
     velocity = lambda z: displacement(model, params, z) / dt
 
     def smooth(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Belief:

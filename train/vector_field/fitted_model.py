@@ -77,7 +77,7 @@ class Fitted(NamedTuple):
     """Makes `planning`, once."""
     low: np.ndarray  # [m] smallest inputs that were given, or may be
     high: np.ndarray  # [m] largest
-    dt: float  # time of a step of the model: velocities are per unit of it
+    dt: float  # time of a step, in the unit of time of velocities; of a state-space model `time`
     dims: int  # d
     now: Moment | None  # None if nothing is left of what was recorded
     trail: np.ndarray  # [T, d] filtered states, the newest last; may be empty

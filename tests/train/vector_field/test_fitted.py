@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +86,7 @@ def model_of(dims: int = 2, steps: int = 80, counts: tuple[bool, ...] = (False,)
     data = recordings.Data(np.where(observed, y, 0), u, observed, np.array([steps]))
     dynamics = replace(DEFAULT.state_space, dims=dims, field="linear", prior=0.3, steps=1)
     config = replace(DEFAULT, state_space=dynamics)
-    own = fitted_dynamics.own(config, Problem(model, data, data), params)
+    own = fitted_dynamics.own(config, Problem(model, data, data), params, 0.1)
     filtered = fitted_dynamics.filter_of(config, model, params)
     forecast = partial(fitted_dynamics.forecast, model, params, filtered)
     bound = np.ones(2)
@@ -189,8 +189,9 @@ def test_forecasts_and_quantiles_are_those_of_the_gaussian(monkeypatch):
 def test_blocks_of_forecasts_are_in_their_places(monkeypatch):
     monkeypatch.setattr(fitted_dynamics, "MOST_VALUES", 40)
     u = jnp.arange(11.0)[:, None]
-    of_block = lambda belief, u, key: belief[:, None] * 100 + u[..., 0]
-    blocks = fitted_dynamics.in_blocks(of_block, jnp.arange(11.0), u, 3, 10)  # blocks of 4
+    of_block: Any = lambda belief, u, key: belief[:, None] * 100 + u[..., 0]
+    beliefs: Any = jnp.arange(11.0)
+    blocks = fitted_dynamics.in_blocks(of_block, beliefs, u, 3, 10)  # blocks of 4
     padded = np.concatenate([np.arange(11.0), np.zeros(3)])
     expected = [t * 100 + padded[t : t + 3] for t in range(11)]
     np.testing.assert_array_equal(blocks, expected)
@@ -254,8 +255,8 @@ def test_the_field_is_what_predictions_move_by(fit):
     model = fit.model
     z = np.random.default_rng(2).normal(size=(20, 2)).astype(np.float32)
     moved = np.stack([np.asarray(model.predict(x, np.zeros((1, 2)))[0])[1] - x for x in z])
-    assert model.dt == DEFAULT.env.dt
-    np.testing.assert_allclose(model.velocity(z), moved / model.dt, atol=2e-5)
+    assert model.dt == model.time.length == 0.25  # that of the data
+    np.testing.assert_allclose(model.velocity(z), moved / 0.25, atol=2e-5)
     assert model.velocity(z.reshape(4, 5, 2)).shape == (4, 5, 2)
     assert (model.time.length, model.time.unit) == (0.25, "s")
 
