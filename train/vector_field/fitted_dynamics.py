@@ -1,7 +1,7 @@
 """What a fit of a state-space model offers to `fitted`: filter, smoother, forecasts, simulations.
 
-The field of the model is a displacement per step; here it is a velocity, per unit of the time of the
-data, or per step where that is not known.
+The field of the model is a displacement per step; here it is a velocity, per unit of the data's
+time, or per step where that is not known.
 
 Axes: T steps, n channels, m inputs, d latent dimensions, H steps ahead, Q levels, N simulations.
 """
@@ -34,7 +34,7 @@ from jaxrl.dynamics.stimulation import PredictiveModel
 from train.host import compiled
 from train.vector_field import baselines, selection, state_space
 from train.vector_field.config import Config
-from train.vector_field.dynamics_fit import Problem
+from train.vector_field.dynamics_fit import Problem, prediction_of
 from train.vector_field.learners import Own, States
 
 PARTICLES = 400
@@ -78,7 +78,7 @@ def filter_of(config: Config, model: StateSpace, params: Params) -> Filter:
     def run_filter(y: jax.Array, u: jax.Array, observed: jax.Array | None) -> Filtered:
         observed = jnp.ones(y.shape, bool) if observed is None else observed
         record = Record(y, u, observed, jnp.ones(len(y), bool))
-        return filter_states(model, params, record, config.state_space.fit.objective.prediction)
+        return filter_states(model, params, record, prediction_of(config))
 
     return run_filter
 
@@ -86,8 +86,7 @@ def filter_of(config: Config, model: StateSpace, params: Params) -> Filter:
 def posterior_of(config: Config, problem: Problem, params: Params) -> FieldPosterior:
     """What the newest `selection.MOST_STEPS` steps of the training data leave unknown."""
     newest = baselines.newest(problem.training, selection.MOST_STEPS)
-    prediction = config.state_space.fit.objective.prediction
-    gather = partial(gather_all, problem.model, prediction=prediction)
+    gather = partial(gather_all, problem.model, prediction=prediction_of(config))
     gather = jax.jit(gather, compiler_options=compiled.small_products())
     information = gather(params, state_space.record_of(newest))
     prior = Prior(weights=config.state_space.prior)

@@ -37,6 +37,7 @@ def written(path, *more, **arrays) -> Config:
     default = PRESETS["vector_field"]
     return replace(
         default,
+        learner="sequence_vae",
         data=(str(path), *map(str, more)),
         model=Model(grid=rbf.Grid(per_axis=5, half_width=3.0), hidden=8),
         vae=replace(
