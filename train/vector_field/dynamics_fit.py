@@ -197,7 +197,7 @@ def update(
 
 
 def scores_of(config: Config, problem: Problem, params: Params) -> Scores:
-    """Of the forecasts of one fit, on the held-out data."""
+    """The scores of the forecasts of one fit, on the held-out data."""
     forecaster = state_space.forecaster(
         *(problem.model, params, problem.held_out, AHEAD, prediction_of(config))
     )
@@ -232,9 +232,9 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
         own = scores_of(config, problem, agent.params)
         portraits = portraits_of(config, problem, agent.params)
         portrait = (
-            {} if portraits is None else {"portrait": dynamics_portrait.listed(portraits, each)}
+            {} if portraits is None else {"portrait": dynamics_portrait.as_json(portraits, each)}
         )
-        return {"r2_10": float(own.r2[10]), **listed(own), **portrait}
+        return {"r2_10": float(own.r2[10]), **as_json(own), **portrait}
 
     with busy("fitting simple models"):
         simple, order = simple_scores(problem)
@@ -242,19 +242,19 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
         "step_time": each.length,
         "time_unit": each.unit,
         "model": {"dims": config.state_space.dims, "field": config.state_space.field},
-        "baselines": {name: listed(x) for name, x in simple.items()} | {"arx_order": order},
+        "baselines": {name: as_json(x) for name, x in simple.items()} | {"arx_order": order},
     }
     return scores.measured(*trained, "r2_10", measure, table, **about)
 
 
-def listed(scores: Scores) -> dict[str, Any]:
-    """As JSON has them."""
+def as_json(scores: Scores) -> dict[str, Any]:
+    """Lists them as JSON can."""
     coverage = {f"+{k}": float(x) for k, x in zip(INTERVALS_AT, scores.coverage, strict=True)}
     return {"r2": scores.r2.tolist(), "nats": scores.gain, "coverage": coverage}
 
 
 def simple_scores(problem: Problem) -> tuple[dict[str, Scores], int | None]:
-    """Those of simple models, and the order of ARX; none, and a line that says why, where they
+    """The scores of simple models, and the order of ARX; none, and a line that says why, where they
     fail."""
     is_count = np.asarray(problem.model.is_count)
     with baselines.warn_of_failure():
@@ -278,13 +278,13 @@ def table(content: dict[str, Any]) -> Table:
     rows |= {label: simple[name] for name, label in baselines.NAMES.items() if name in simple}
     if not any(row["r2"][1] > 0 for row in rows.values()):
         caption += ". No model foretells more than the mean: the record shows no dynamics"
-    made = Table(title="forecasts of recorded data", caption=caption)
+    result = Table(title="forecasts of recorded data", caption=caption)
     for heading in ("", *("now" if k == 0 else f"+{k}" for k in SHOWN), "nats", "within"):
-        made.add_column(heading, justify="left" if not heading else "right")
+        result.add_column(heading, justify="left" if not heading else "right")
     for place, (name, row) in enumerate(rows.items()):
         if place == len(content["seeds"]):
-            made.add_section()
+            result.add_section()
         r2 = (f"{row['r2'][k]:.3f}" if np.isfinite(row["r2"][k]) else "" for k in SHOWN)
         within = " ".join(f"{100 * x:.0f}" for x in row["coverage"].values()) + " %"
-        made.add_row(name, *r2, f"{row['nats']:.4f}", within)
-    return made
+        result.add_row(name, *r2, f"{row['nats']:.4f}", within)
+    return result

@@ -48,8 +48,8 @@ def visited(data: Data, means: np.ndarray) -> np.ndarray:
     return states[:: -(-len(states) // MOST_STATES)]
 
 
-def listed(portraits: Portraits, time: StepTime) -> dict[str, Any]:
-    """As JSON has them; times in steps and, where it is known, in the unit of `time`."""
+def as_json(portraits: Portraits, time: StepTime) -> dict[str, Any]:
+    """Describes them as JSON can; times are in steps and, where it is known, in the unit of `time`."""
     length = None if time == StepTime() else time.length
     said = partial(duration, time)
     return summary(portraits.usual, portraits.influences, length, said)

@@ -128,11 +128,11 @@ def problem_of(config: Config, training: Data) -> Problem:
 
 def choose_dims(problem: Problem, run: Callable[[Sequence[Dynamics]], list[Trial]]) -> Trial:
     """The trial of the fewest dimensions that forecast as well as any; two that do worse end it."""
-    asked, most = problem.dynamics, len(problem.is_count)
-    sizes = [asked.dims] if asked.dims else [d for d in DIMENSIONS if d <= most]
+    request, most = problem.dynamics, len(problem.is_count)
+    sizes = [request.dims] if request.dims else [d for d in DIMENSIONS if d <= most]
     trials: list[Trial] = []
     for pair in pairs(sizes):
-        newest = run([filled(asked, d) for d in pair])
+        newest = run([filled(request, d) for d in pair])
         worse = trials and simplest([*trials, *newest]) in trials
         trials += newest
         if worse and len(trials) > 2:
@@ -174,17 +174,17 @@ def choose_strength(
     problem: Problem, usual: Trial, run: Callable[[Sequence[Dynamics]], list[Trial]]
 ) -> Dynamics:
     """Its prior and its steps: narrower and fewer where more overfits."""
-    asked, total = problem.dynamics, problem.total_steps
-    if asked.prior and asked.steps:
+    request, total = problem.dynamics, problem.total_steps
+    if request.prior and request.steps:
         return usual.dynamics
     early = replace(
         usual.dynamics,
-        prior=asked.prior or NARROW_PRIOR,
-        steps=asked.steps or max(1, round(SHORT * STEPS)),
+        prior=request.prior or NARROW_PRIOR,
+        steps=request.steps or max(1, round(SHORT * STEPS)),
     )
     (trial,) = run([early])
     chosen = trial if trial.score > usual.score else usual
-    steps = asked.steps or max(1, round(total * chosen.dynamics.steps / STEPS))
+    steps = request.steps or max(1, round(total * chosen.dynamics.steps / STEPS))
     return replace(chosen.dynamics, steps=steps)
 
 
@@ -296,13 +296,13 @@ def is_as_good(errors: np.ndarray, of_best: np.ndarray) -> bool:
 def table(trials: Sequence[Trial], best: Dynamics) -> Table:
     """A row for each trial."""
     at = ", ".join(f"+{k}" for k in AT)
-    made = Table(
+    result = Table(
         title="what forecasts of an inner share of the training data say",
         caption=f"mean R² at {at}; taken: {best.field} of {best.dims} dimensions",
     )
     for heading in ("field", "dimensions", "prior", "gradient steps", "R²"):
-        made.add_column(heading, justify="left" if heading == "field" else "right")
+        result.add_column(heading, justify="left" if heading == "field" else "right")
     for x in trials:
         numbers = (str(x.dynamics.dims), f"{x.dynamics.prior:g}", str(x.dynamics.steps))
-        made.add_row(x.dynamics.field, *numbers, f"{x.score:.4f}")
-    return made
+        result.add_row(x.dynamics.field, *numbers, f"{x.score:.4f}")
+    return result

@@ -91,7 +91,7 @@ def beliefs_of(model: StateSpace, params: Params, record: Record, prediction: Pr
 def moments_of(
     model: StateSpace, params: Params, beliefs: Belief, u: jax.Array, count: int, key: jax.Array
 ) -> forecasts.Moments:
-    """As `forecasts.moments`."""
+    """Compiles `forecasts.moments`."""
     return forecasts.moments(model, params, beliefs, u, count, key)
 
 

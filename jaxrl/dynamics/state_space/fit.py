@@ -51,7 +51,7 @@ def _optimizer(config: Config) -> optax.GradientTransformation:
 
 
 def learning_rate(config: Config, step: jax.Array) -> jax.Array:
-    """That of a gradient step; `config.steps` may be traced."""
+    """The learning rate of a gradient step; `config.steps` may be traced."""
     share = jnp.minimum(step / config.steps, 1.0)
     return config.learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * share))
 

@@ -78,6 +78,6 @@ def _gain(cross: jax.Array, after: jax.Array) -> jax.Array:
 
 
 def _covariance_given_next(back: _Back, is_inside: jax.Array) -> jax.Array:
-    """That of a state whose next one is known `[d, d]`; in padding nothing is known of it."""
+    """The covariance `[d, d]` of a state whose next one is known; in padding it is not."""
     left = back.belief.covariance - matmul(matmul(back.gain, back.after.covariance), back.gain.T)
     return jnp.where(is_inside, (left + left.T) / 2, back.belief.covariance)
