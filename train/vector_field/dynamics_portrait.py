@@ -49,7 +49,7 @@ def visited(data: Data, means: np.ndarray) -> np.ndarray:
 
 
 def as_json(portraits: Portraits, time: StepTime) -> dict[str, Any]:
-    """Describes them as JSON can; times are in steps and, where it is known, in the unit of `time`."""
+    """Describes them as JSON can, times in steps and, where it is known, in the unit of `time`."""
     length = None if time == StepTime() else time.length
-    said = partial(duration, time)
-    return summary(portraits.usual, portraits.influences, length, said)
+    in_words = partial(duration, time)
+    return summary(portraits.usual, portraits.influences, length, in_words)
