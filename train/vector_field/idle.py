@@ -75,6 +75,7 @@ def idle_with_data(config: Config, waves: list[str]) -> dict[str, str]:
     found |= dict.fromkeys(others, "it needs learner sequence_vae")
     fit = "state_space.fit"
     found |= {f"{fit}.steps": "state_space.steps sets it"}
+    found |= {f"{fit}.known": "a file says of no parameter what it is"}
     return found | {f"{fit}.objective.prior": "state_space.prior sets it"}
 
 

@@ -36,6 +36,8 @@ class Config:
     """Largest norm of a gradient."""
     objective: Objective = Objective()
     """What is minimised."""
+    known: tuple[str, ...] = struct.field(pytree_node=False, default=())
+    """Fields of `Params` that are known, such as matrix and offset: they stay as they are given."""
 
 
 class Fit(NamedTuple):
@@ -57,7 +59,11 @@ def learning_rate(config: Config, step: jax.Array) -> jax.Array:
 
 
 def init(config: Config, params: Params) -> Fit:
-    """A fit that begins with `params`."""
+    """A fit that begins with `params`. Raises ValueError if what is known is no part of them."""
+    if unknown := set(config.known) - set(Params._fields):
+        raise ValueError(
+            f"known has {', '.join(sorted(unknown))}; expected some of {', '.join(Params._fields)}"
+        )
     return Fit(params, _optimizer(config).init(params), jnp.zeros((), jnp.int32))
 
 
@@ -76,6 +82,8 @@ def gradient_step(
     )
     gradient = jax.tree.map(jnp.nan_to_num, gradient)
     gradient = gradient._replace(weights=jnp.where(is_linear, 0.0, gradient.weights))
+    known = {name: jax.tree.map(jnp.zeros_like, getattr(gradient, name)) for name in config.known}
+    gradient = gradient._replace(**known)
     change, opt_state = _optimizer(config).update(gradient, fit.opt_state)
     rate = learning_rate(config, fit.step)
     params = jax.tree.map(lambda x, change: x - rate * change, fit.params, change)

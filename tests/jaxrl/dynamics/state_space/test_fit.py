@@ -1,0 +1,48 @@
+"""Fits of which some parts are known: these stay, and the others reach the largest likelihood."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl.dynamics.state_space import fit
+from jaxrl.dynamics.state_space.filter import filter_states
+from jaxrl.dynamics.state_space.objective import Objective
+from tests.jaxrl.dynamics.state_space.models import random_model, simulate
+
+KNOWN = ("matrix", "offset", "log_noise")
+
+
+def test_what_is_known_stays_and_the_rest_is_at_least_as_likely_as_the_truth():
+    model, truth = random_model()
+    record = simulate(model, truth, 200)
+    episodes = jax.tree.map(lambda x: x[None], record)
+    config = fit.Config(
+        steps=150,
+        windows=1,
+        window=200,
+        learning_rate=0.05,
+        objective=Objective(ahead_steps=0, prior=10.0),
+        known=KNOWN,
+    )
+    start = truth._replace(
+        transition=-0.5 * jnp.eye(2), effect=jnp.zeros_like(truth.effect), log_process=jnp.zeros(2)
+    )
+
+    @jax.jit
+    def run(begun: fit.Fit) -> fit.Fit:
+        step = lambda i, f: fit.gradient_step(config, model, f, episodes, jax.random.key(i))[0]
+        return jax.lax.fori_loop(0, config.steps, step, begun)
+
+    fitted = run(fit.init(config, start)).params
+    for name in KNOWN:
+        np.testing.assert_array_equal(getattr(fitted, name), getattr(truth, name))
+    likelihood = lambda params: float(filter_states(model, params, record).log_likelihood.sum())
+    assert likelihood(start) < likelihood(truth) - 5
+    assert likelihood(fitted) > likelihood(truth) - 0.5  # the maximum is above it
+
+
+def test_what_is_known_must_be_a_part():
+    _, params = random_model()
+    with pytest.raises(ValueError, match="known has C; expected some of transition, drift"):
+        fit.init(fit.Config(known=("C",)), params)
