@@ -1,0 +1,169 @@
+"""Several state-space models of one stream of samples, side by side, and the most likely of them.
+
+They differ in the kind of field. The marginal likelihood of each, by Laplace's approximation, is
+its posterior at the mode less the nats that the data told of the field: a field of more freedom
+fits better and pays for it (MacKay 1992).
+
+Letters: d dimensions of the state, m inputs, n channels, R regressors, T samples.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import block_diag
+
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.state_space import coordinates, field_posterior, information, move
+from jaxrl.dynamics.state_space.absorption import absorb
+from jaxrl.dynamics.state_space.field_posterior import FieldPosterior, Prior
+from jaxrl.dynamics.state_space.filter import (
+    Prediction,
+    Record,
+    correct,
+    filter_states,
+    first_belief,
+    predict,
+)
+from jaxrl.dynamics.state_space.initial_guess import initial_guess
+from jaxrl.dynamics.state_space.model import Params, StateSpace, layers
+from jaxrl.dynamics.state_space.scoring import improve
+from jaxrl.dynamics.stimulation import PredictiveModel
+
+
+class Candidate(NamedTuple):
+    """A model, and where its state is."""
+
+    posterior: FieldPosterior  # with all parameters
+    expected: Belief  # of the state at the next sample
+    regressors: jax.Array  # [R] x of the last state and its input; 0 before the first
+    log_evidence: jax.Array  # log p(samples at the last fit); -inf before it
+
+
+def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
+    """A candidate that knows nothing yet: its state stands still, seen by the first channels.
+
+    A network of inputs draws its layers from `key`.
+    """
+    count, d = len(model.is_count), model.dims
+    params = Params(
+        transition=jnp.zeros((d, d)),
+        drift=jnp.zeros(d),
+        effect=jnp.zeros((d, model.num_inputs)),
+        log_process=jnp.zeros(d),
+        matrix=jnp.eye(count, d),
+        offset=jnp.zeros(count),
+        log_noise=jnp.zeros(count),
+        first_mean=jnp.zeros(d),
+        first_log_deviation=jnp.zeros(d),
+        **layers(model, key),
+    )
+    nothing = information.nothing(model, params)
+    posterior = field_posterior.field_posterior(model, params, nothing, prior)
+    posterior = posterior._replace(covariance=jnp.eye(d))
+    rows = len(move.parameters(model, params).move)
+    return Candidate(posterior, first_belief(params), jnp.zeros(rows), jnp.asarray(-jnp.inf))
+
+
+def take(
+    model: StateSpace,
+    candidate: Candidate,
+    y: jax.Array,
+    u: jax.Array,
+    observed: jax.Array,
+    prediction: Prediction,
+) -> Candidate:
+    """The candidate after one more sample: `y` `[n]`, then the input `u` `[m]`."""
+    before = candidate.expected
+    belief, _ = correct(model, candidate.posterior.params, before, y, observed)
+    posterior = absorb(model, candidate.posterior, candidate.regressors, before, belief, observed)
+    expected, _ = predict(model, posterior.params, belief, u, prediction)
+    regressors = move.regressors(model, posterior.params, belief.mean, u)
+    return Candidate(posterior, expected, regressors, candidate.log_evidence)
+
+
+def start_again(
+    model: StateSpace, candidate: Candidate, record: Record, key: jax.Array
+) -> Candidate:
+    """The candidate with parameters guessed from the samples; consumes `key`."""
+    one = jax.tree.map(lambda x: x[None], record)
+    params = initial_guess(model, one, key)
+    return candidate._replace(posterior=candidate.posterior._replace(params=params))
+
+
+def fit(
+    model: StateSpace,
+    candidate: Candidate,
+    record: Record,
+    steps: jax.Array | int,
+    prior: Prior,
+    prediction: Prediction,
+) -> Candidate:
+    """The candidate after so many steps of scoring on all samples `[T]`, filtered again."""
+    before = filter_states(model, candidate.posterior.params, record, prediction).belief.mean
+    deviations = field_posterior.prior_deviations(model, candidate.posterior.params, prior)
+    deviations = deviations[model.dims :].reshape(-1, model.dims)
+    params = coordinates.standardise(
+        model, candidate.posterior.params, before, record.valid, deviations
+    )
+
+    def advance(_, carry: tuple) -> tuple:
+        params, _, _ = carry
+        return improve(model, params, record, prior, prediction)[:3]
+
+    start = (params, information.nothing(model, params), jnp.asarray(-jnp.inf))
+    params, known, height = jax.lax.fori_loop(0, steps, advance, start)
+    posterior = field_posterior.field_posterior(model, params, known, prior)
+    beliefs = filter_states(model, params, record, prediction).belief
+    last = jnp.maximum(jnp.sum(record.valid) - 1, 0)
+    belief, u = jax.tree.map(lambda x: x[last], (beliefs, record.u))
+    expected, _ = predict(model, params, belief, u, prediction)
+    regressors = move.regressors(model, params, belief.mean, u)
+    return Candidate(posterior, expected, regressors, height - posterior.information)
+
+
+def most_likely(candidates: Sequence[Candidate]) -> jax.Array:
+    """The place, int32, of the one of the largest marginal likelihood."""
+    evidence = jnp.stack([x.log_evidence for x in candidates])
+    return jnp.argmax(jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)).astype(jnp.int32)
+
+
+def at(chosen: jax.Array, values: Sequence[Any]) -> Any:
+    """The tree at the place `chosen` of several of the same shapes."""
+    if len(values) == 1:
+        return values[0]
+    return jax.tree.map(lambda *x: jnp.stack(x)[chosen], *values)
+
+
+def predictive_model(
+    models: Sequence[StateSpace], candidates: Sequence[Candidate], chosen: jax.Array
+) -> PredictiveModel:
+    """What plans are made with: the field of the chosen one.
+
+    Its parameters are those of all in a row, of which only those of the chosen one have an effect.
+    """
+    pairs = zip(models, candidates, strict=True)
+    each = [field_posterior.predictive_model(model, x.posterior) for model, x in pairs]
+    if len(each) == 1:
+        return each[0]
+
+    def of_chosen(name: str) -> Any:
+        return lambda *given: at(chosen, [getattr(x, name)(*given) for x in each])
+
+    def in_a_row(name: str) -> Any:
+        def design(*given: jax.Array) -> jax.Array:
+            parts = [getattr(x, name)(*given) for x in each]
+            parts = [jnp.where(chosen == i, part, 0.0) for i, part in enumerate(parts)]
+            return jnp.concatenate(parts, axis=-1)
+
+        return design
+
+    same = ("step", "observation_information", "predictive_variance", "place", "remaining")
+    return PredictiveModel(
+        design=in_a_row("design"),
+        input_design=in_a_row("input_design"),
+        root=block_diag(*(x.root for x in each)),
+        relative_noise=at(chosen, [x.relative_noise for x in each]),
+        **{name: of_chosen(name) for name in same},
+    )
