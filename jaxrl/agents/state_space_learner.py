@@ -57,9 +57,10 @@ class Config:
     growth: Annotated[float, Range(least=1.01)] = 1.25
     """How many times more samples there are at the next fit."""
     first_steps: Count = 6
-    """Steps of scoring of the first fit, which begins with principal components."""
+    """Steps of scoring of fits that begin with principal components: the first one, and another one
+    whenever samples have doubled."""
     steps: Count = 2
-    """Of each later fit, which begins where the last one ended."""
+    """Of each later fit, which begins where the last one ended; the better one of both counts."""
     prior: Prior = Prior(weights=0.1)
     """Standard deviations before any data; states have a variance near 1."""
     prediction: Prediction = struct.field(pytree_node=False, default="extended")
@@ -85,6 +86,7 @@ class State(NamedTuple):
     record: Record  # [T, ...]
     count: jax.Array  # int32, samples so far
     next_fit: jax.Array  # int32, samples at which it is due
+    began: jax.Array  # int32, samples of the last fit that began with a guess
 
 
 class Memory(NamedTuple):
@@ -119,9 +121,8 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
         each = tuple(candidates.begin(model, config.prior, layer_key) for model in models)
         zero = jnp.zeros((), jnp.int32)
         knowledge = Knowledge(each, zero, zero, distilled)
-        return State(
-            knowledge, known, empty_record(config, models[0]), zero, first_fit_of(config)
-        )
+        record, due = empty_record(config, models[0]), jnp.asarray(config.first_fit, jnp.int32)
+        return State(knowledge, known, record, zero, due, zero)
 
     def memory() -> Memory:
         d = models[0].dims
@@ -159,10 +160,6 @@ def empty_record(config: Config, model: StateSpace) -> Record:
         jnp.zeros((size, count), bool),
         jnp.zeros(size, bool),
     )
-
-
-def first_fit_of(config: Config) -> jax.Array:
-    return jnp.asarray(config.first_fit, jnp.int32)
 
 
 def perceive(
@@ -246,15 +243,12 @@ def fit_all(operands: tuple) -> State:
     def fit_part(size: int, given: tuple) -> tuple[Candidate, ...]:
         config, models, state, key = given
         record = jax.tree.map(lambda x: x[:size], state.record)
-        is_first = state.params.fits == 0
-        steps = jnp.where(is_first, config.first_steps, config.steps)
-        after = []
-        for model, old in zip(models, state.params.candidates, strict=True):
-            guess = candidates.start_again(model, old, record, jax.random.clone(key))
-            start = jax.tree.map(partial(jnp.where, is_first), guess, old)
-            fitted = candidates.fit(model, start, record, steps, config.prior, config.prediction)
-            after.append(fitted)
-        return tuple(after)
+        settings = config.prior, config.prediction
+        steps = steps_of(config, state)
+        return tuple(
+            candidates.refit(model, old, record, steps, *settings, jax.random.clone(key))
+            for model, old in zip(models, state.params.candidates, strict=True)
+        )
 
     place = jnp.sum(state.count > jnp.asarray(sizes[:-1], jnp.int32)).astype(jnp.int32)
     each = largest(place, [partial(fit_part, size) for size in sizes], operands)
@@ -262,7 +256,20 @@ def fit_all(operands: tuple) -> State:
         candidates=each, chosen=candidates.most_likely(each), fits=state.params.fits + 1
     )
     later = jnp.ceil(state.count * config.growth).astype(jnp.int32)
-    return state._replace(params=knowledge, next_fit=jnp.maximum(later, state.count + 1))
+    began = jnp.where(steps_of(config, state)[0] > 0, state.count, state.began)
+    next_fit = jnp.maximum(later, state.count + 1)
+    return state._replace(params=knowledge, next_fit=next_fit, began=began)
+
+
+def steps_of(config: Config, state: State) -> jax.Array:
+    """How many steps of scoring there are from a guess and from the last parameters, int32 `[2]`.
+
+    Guesses are made anew whenever samples have doubled.
+    """
+    is_first = state.params.fits == 0
+    begins = is_first | (state.count >= 2 * state.began)
+    steps = jnp.where(begins, config.first_steps, 0), jnp.where(is_first, 0, config.steps)
+    return jnp.stack(steps).astype(jnp.int32)
 
 
 def parts(capacity: int) -> list[int]:
@@ -300,7 +307,7 @@ def velocity(models: Sequence[StateSpace], state: State, z: jax.Array) -> jax.Ar
     return at(state.params.chosen, [of_one(*pair) for pair in pairs]) / state.known.dt
 
 
-def uncertainty(models: Sequence[StateSpace], state: State, z: jax.Array) -> jax.Array:
+def covariance(models: Sequence[StateSpace], state: State, z: jax.Array) -> jax.Array:
     """Covariance `[d, d]` of the learned velocity at `z` `[d]`, in its own coordinates."""
     pairs = zip(models, state.params.candidates, strict=True)
     each = [field_posterior.predictive_covariance(model, x.posterior, z) for model, x in pairs]

@@ -19,6 +19,7 @@ def idle(config: Config) -> dict[str, str]:
         why = "--data fits a sequence VAE without experiments"
         worldly = ("fields", "dimension", "channels", "num_inputs", "encoder", "authority")
         worldly += ("process_noise", "observation_noise")
+        names += names_below(config.online, "online")
         names += [f"env.{name}" for name in worldly]
         names += ["policies", "noise_is_known", "box", "plane", "stop_gain", "stop_over"]
         return dict.fromkeys(names, why) | dict.fromkeys(waves, "model.field or its grid sets it")
@@ -29,7 +30,16 @@ def idle(config: Config) -> dict[str, str]:
         found["plane"] = "the plane has two dimensions"
     if not config.stop_gain:
         found["stop_over"] = "it needs stop_gain"
-    if config.learner == "sequence_vae":
+    found |= dict.fromkeys(names_below(config.state_space, "state_space"), "it needs --data")
+    if config.learner != "state_space":
+        found |= dict.fromkeys(names_below(config.online, "online"), "it needs learner state_space")
+    if config.learner == "state_space":
+        others = [names_below(getattr(config, x), x) for x in ("bayesian", "model", "vae")]
+        names = [*(name for each in others for name in each), "noise_is_known"]
+        found |= dict.fromkeys(names, "it needs another learner")
+        found["online.agent.capacity"] = "run.total_steps sets it"
+        found |= idle_in_policy(config, "online.agent.policy.")
+    elif config.learner == "sequence_vae":
         found |= dict.fromkeys(names_below(config.bayesian, "bayesian"), "it needs another learner")
         found["noise_is_known"] = "it needs another learner"
         found |= dict.fromkeys(waves, "model.field or its grid sets it")

@@ -1,6 +1,6 @@
-"""One interface for the learners of vector fields: Bayesian or sequence VAE."""
+"""One interface for the learners of vector fields: Bayesian, state-space model, sequence VAE."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -12,12 +12,14 @@ from envs.vector_field import VectorField
 from envs.vector_field.fields import FIELDS
 from envs.vector_field.params import Params
 from jaxrl import linalg
-from jaxrl.agents import field_learner, sequence_vae
+from jaxrl.agents import field_learner, sequence_vae, state_space_learner
 from jaxrl.agents.sequence_vae import Knowledge
 from jaxrl.dynamics import stimulation
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import affine_alignment, aligned_velocity
 from jaxrl.dynamics.posterior import Posterior
+from jaxrl.dynamics.state_space.candidates import at
+from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.stimulation import Known, PredictiveModel
 from jaxrl.networks import latent_filter, latent_information
 from jaxrl.networks.latent import SequenceVAE
@@ -101,6 +103,53 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
     )
 
 
+def state_space(
+    env: VectorField, config: state_space_learner.Config, models: Sequence[StateSpace]
+) -> Learner:
+    """State-space models; scores align the states of the chosen one with the true ones.
+
+    By an affine map, from the matrices C and offsets b of both, as the observation is linear, or
+    log-linear with Poisson counts.
+    """
+
+    def make(policy: stimulation.Config, params: Params) -> Agent:
+        known = known_of(params, env.num_inputs)
+        return state_space_learner.make(replace(config, policy=policy), models, known)
+
+    def alignment(agent: state_space_learner.State) -> tuple[jax.Array, jax.Array]:
+        ours = at(agent.params.chosen, state_space_learner.params_of(agent))
+        world = agent.known.numbers
+        true = world.emission[0]
+        bias = true.bias + jnp.log(world.bin_width) if env.noise == "poisson" else true.bias
+        return affine_alignment(ours.matrix, ours.offset, true.weight, bias)
+
+    def velocity(agent: state_space_learner.State, z: jax.Array) -> jax.Array:
+        own = partial(state_space_learner.velocity, models, agent)
+        return aligned_velocity(own, *alignment(agent))(z)
+
+    def uncertainty(agent: state_space_learner.State, z: jax.Array) -> jax.Array:
+        matrix, offset = alignment(agent)
+        place = linalg.matmul(matrix, z) + offset
+        covariance = state_space_learner.covariance(models, agent, place)
+        back = linalg.inverse(matrix)
+        return jnp.sum(linalg.matmul(back, covariance) * back) / len(z)
+
+    return Learner(
+        make=make,
+        world=lambda agent: agent.known.numbers,
+        velocity=velocity,
+        uncertainty=uncertainty,
+        information=state_space_learner.nats,
+        forecast=partial(state_space_learner.forecast, config, models),
+        own=lambda agent: Own(
+            partial(state_space_learner.beliefs, config, models, agent),
+            partial(state_space_learner.velocity, models, agent),
+            partial(state_space_learner.emission_mean, models, agent),
+            state_space_learner.predictive_model(models, agent.params),
+        ),
+    )
+
+
 def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) -> Learner:
     """A sequence VAE; scores align its latent states with the true ones by an affine map.
 
@@ -121,7 +170,7 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
 
     def uncertainty(agent: sequence_vae.State, z: jax.Array) -> jax.Array:
         matrix, offset = alignment(agent)
-        aligned = jnp.matmul(matrix, z) + offset
+        aligned = linalg.matmul(matrix, z) + offset
         variance = latent_information.uncertainty(
             model, agent.params, agent.known, agent.information, aligned, config.noise
         )

@@ -83,30 +83,47 @@ def take(
     return Candidate(posterior, expected, regressors, candidate.log_evidence)
 
 
-def start_again(
-    model: StateSpace, candidate: Candidate, record: Record, key: jax.Array
+def refit(
+    model: StateSpace,
+    candidate: Candidate,
+    record: Record,
+    steps: jax.Array,
+    prior: Prior,
+    prediction: Prediction,
+    key: jax.Array,
 ) -> Candidate:
-    """The candidate with parameters guessed from the samples; consumes `key`."""
+    """The likelier one of two fits to all samples `[T]`: from a guess, and from where it is.
+
+    `steps`, int32 `[2]`, are those of scoring of each, 0: without it. Consumes `key`.
+    """
     one = jax.tree.map(lambda x: x[None], record)
-    params = initial_guess(model, one, key)
-    return candidate._replace(posterior=candidate.posterior._replace(params=params))
+    guess = initial_guess(model, one, key)
+    starts = jax.tree.map(lambda *x: jnp.stack(x), guess, candidate.posterior.params)
+
+    def of_start(start: tuple[Params, jax.Array]) -> Candidate:
+        return fit(model, start[0], record, start[1], prior, prediction)
+
+    both = jax.lax.map(of_start, (starts, steps))
+    evidence = jnp.where(jnp.isnan(both.log_evidence), -jnp.inf, both.log_evidence)
+    return jax.tree.map(lambda x: x[jnp.argmax(evidence)], both)
 
 
 def fit(
     model: StateSpace,
-    candidate: Candidate,
+    params: Params,
     record: Record,
     steps: jax.Array | int,
     prior: Prior,
     prediction: Prediction,
 ) -> Candidate:
-    """The candidate after so many steps of scoring on all samples `[T]`, filtered again."""
-    before = filter_states(model, candidate.posterior.params, record, prediction).belief.mean
-    deviations = field_posterior.prior_deviations(model, candidate.posterior.params, prior)
-    deviations = deviations[model.dims :].reshape(-1, model.dims)
-    params = coordinates.standardise(
-        model, candidate.posterior.params, before, record.valid, deviations
-    )
+    """A candidate after so many steps of scoring from `params` on all samples `[T]`.
+
+    States are standardised first. Without steps its marginal likelihood counts as 0.
+    """
+    before = filter_states(model, params, record, prediction).belief.mean
+    deviations = field_posterior.prior_deviations(model, params, prior)[model.dims :]
+    deviations = deviations.reshape(-1, model.dims)
+    params = coordinates.standardise(model, params, before, record.valid, deviations)
 
     def advance(_, carry: tuple) -> tuple:
         params, _, _ = carry
