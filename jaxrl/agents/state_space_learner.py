@@ -1,11 +1,11 @@
-"""A state-space model that learns online from one stream of samples, with experiment design.
+"""State-space models that learn online from one stream of samples, with experiment design.
 
 Nothing is known of how the state is observed. Each sample is filtered with the parameters so far
 and tells of the field at once (`absorption`); at growing intervals all parameters are fitted to all
-samples by a few steps of scoring from where they are (`scoring`), and the samples are filtered
-again. Several kinds of fields learn side by side; the one of the largest marginal likelihood
-filters, plans and is shown (`candidates`). Policies plan with its posterior. Before the first fit
-those that plan give random inputs at their bounds.
+samples by a few steps of scoring from where they are, and samples are filtered again
+(`candidates`). Models of several kinds of fields learn side by side; the one of the largest
+marginal likelihood filters, plans and is shown (`choice`). Before the first fit policies that plan
+give random inputs at their bounds.
 
 Letters: d dimensions of the state, m inputs, n channels, T samples.
 """
@@ -22,33 +22,26 @@ from flax import struct
 from jaxrl import checks
 from jaxrl.checks import Count, Range
 from jaxrl.due import largest, when
-from jaxrl.dynamics import distillation, latent_scores, stimulation
+from jaxrl.dynamics import distillation, stimulation
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.state_space import candidates, channels, field_posterior
-from jaxrl.dynamics.state_space.candidates import Candidate, at
+from jaxrl.dynamics.state_space import candidates, choice
+from jaxrl.dynamics.state_space.candidates import Candidate
+from jaxrl.dynamics.state_space.choice import Choice, of_chosen
 from jaxrl.dynamics.state_space.field_posterior import Prior
-from jaxrl.dynamics.state_space.filter import (
-    Prediction,
-    Record,
-    correct,
-    filter_states,
-    first_belief,
-    predict,
-)
-from jaxrl.dynamics.state_space.model import Params, StateSpace, check, displacement, step
+from jaxrl.dynamics.state_space.filter import Prediction, Record, correct, first_belief, predict
+from jaxrl.dynamics.state_space.model import StateSpace, check
 from jaxrl.dynamics.stimulation import Extras, Known, PredictiveModel, Stimulus
-from jaxrl.types import Agent, Metrics, PyTree, Transition
+from jaxrl.types import Agent, Metrics, Transition, where_tree
 
-SMALLEST, RATIO = 512, 4
-"""Fits to fewer samples than a part of the buffer are to that part: the first 512 or 4, 16, …
-times as many."""
+SMALLEST, RATIO = 2048, 4
+"""Fits to fewer samples than there is room for are to a part of it, of 2048, 8192, …"""
 FRESH = -1
 """`Memory.fits` where nothing was observed yet."""
 
 
 @struct.dataclass
 class Config:
-    """How the model learns and how inputs are chosen."""
+    """How the models learn and how inputs are chosen."""
 
     capacity: Count = struct.field(pytree_node=False, default=2_000)
     """T, the first samples that are stored; later ones are learned from once, as they come."""
@@ -60,13 +53,13 @@ class Config:
     """Steps of scoring of fits that begin with principal components: the first one, and another one
     whenever samples have doubled."""
     steps: Count = 2
-    """Of each later fit, which begins where the last one ended; the better one of both counts."""
+    """Of each later fit, which begins where the last one ended; the likelier one of both counts."""
     prior: Prior = Prior(weights=0.1)
     """Standard deviations before any data; states have a variance near 1."""
     prediction: Prediction = struct.field(pytree_node=False, default="extended")
     """How the filter predicts: extended or cubature."""
     first_hold: Count = 20
-    """Steps for which inputs are held before the first fit, by policies that plan."""
+    """Steps for which policies that plan hold inputs before the first fit."""
     policy: stimulation.Config = stimulation.Config()
     """How inputs are chosen."""
 
@@ -74,8 +67,7 @@ class Config:
 class Knowledge(NamedTuple):
     """All that acting needs."""
 
-    candidates: tuple[Candidate, ...]
-    chosen: jax.Array  # int32, the place of the one that counts
+    choice: Choice
     fits: jax.Array  # int32, so far; each has coordinates of its own
     distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
 
@@ -106,42 +98,38 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
     """
     models = tuple(models)
     check_config(config, models)
-    before = replace(config.policy, kind="hold", hold_steps=config.first_hold, at_edge=True)
+    random = replace(config.policy, kind="hold", hold_steps=config.first_hold, at_edge=True)
     model_of = partial(predictive_model, models)
-    policy = stimulation.make(config.policy, model_of, known.low, known.high)
-    first = stimulation.make(before, model_of, known.low, known.high)
-    plans = config.policy.kind != "hold"
+    policy, first = (
+        stimulation.make(each, model_of, known.low, known.high) for each in (config.policy, random)
+    )
+    d = models[0].dims
 
     def init(key: jax.Array, obs: jax.Array) -> State:
         del obs
         layer_key, novelty_key = jax.random.split(key)
         distilled = ()
         if "rnd" in config.policy.objectives:
-            distilled = distillation.init(novelty_key, config.policy.rnd, models[0].dims)
+            distilled = distillation.init(novelty_key, config.policy.rnd, d)
         each = tuple(candidates.begin(model, config.prior, layer_key) for model in models)
-        zero = jnp.zeros((), jnp.int32)
-        knowledge = Knowledge(each, zero, zero, distilled)
-        record, due = empty_record(config, models[0]), jnp.asarray(config.first_fit, jnp.int32)
-        return State(knowledge, known, record, zero, due, zero)
+        zero, due = jnp.zeros((), jnp.int32), jnp.asarray(config.first_fit, jnp.int32)
+        knowledge = Knowledge(Choice(each, zero), zero, distilled)
+        return State(knowledge, known, empty_record(config, models[0]), zero, due, zero)
 
     def memory() -> Memory:
-        d = models[0].dims
-        belief = Belief(jnp.zeros(d), jnp.eye(d))
-        return Memory(belief, jnp.asarray(FRESH, jnp.int32), first.init(), policy.init())
+        nothing = Belief(jnp.zeros(d), jnp.eye(d))
+        return Memory(nothing, jnp.asarray(FRESH, jnp.int32), first.init(), policy.init())
 
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
         knowledge = state.params
         belief = perceive(models, knowledge, memory, obs)
+        random_key = jax.random.fold_in(jax.random.clone(key), 1)
         action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
-        random, beginning = first.act(
-            knowledge, belief.mean, memory.first, jax.random.fold_in(jax.random.clone(key), 1)
-        )
-        if plans:
+        random, beginning = first.act(knowledge, belief.mean, memory.first, random_key)
+        if config.policy.kind != "hold":
             action = jnp.where(knowledge.fits > 0, action, random)
-        expected = at(knowledge.chosen, [
-            predict(model, x.posterior.params, belief, action, config.prediction)[0]
-            for model, x in zip(models, knowledge.candidates, strict=True)
-        ])
+        move = lambda model, params: predict(model, params, belief, action, config.prediction)[0]
+        expected = of_chosen(models, knowledge.choice, move)
         after = Memory(expected, knowledge.fits, beginning, stimulus)
         return action, after, Extras(belief, stimulus.plan.invalid)
 
@@ -154,31 +142,25 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
 def empty_record(config: Config, model: StateSpace) -> Record:
     """Room for all samples."""
     size, count = config.capacity, len(model.is_count)
-    return Record(
-        jnp.zeros((size, count)),
-        jnp.zeros((size, model.num_inputs)),
-        jnp.zeros((size, count), bool),
-        jnp.zeros(size, bool),
-    )
+    y, u = jnp.zeros((size, count)), jnp.zeros((size, model.num_inputs))
+    return Record(y, u, jnp.zeros((size, count), bool), jnp.zeros(size, bool))
 
 
 def perceive(
     models: Sequence[StateSpace], knowledge: Knowledge, memory: Memory, obs: jax.Array
 ) -> Belief:
-    """The belief of the state after its observation, by the chosen model."""
+    """The belief of the state after its observation `[n]`, NaN where missing.
+
+    The memory holds what was expected; after a fit the learner has that in its new coordinates.
+    """
     observed = jnp.isfinite(obs)
     y = jnp.where(observed, obs, 0.0)
-
-    def of_one(model: StateSpace, candidate: Candidate) -> Belief:
-        params = candidate.posterior.params
-        is_fresh, is_old = memory.fits == FRESH, memory.fits != knowledge.fits
-        choose = lambda where, a, b: jax.tree.map(partial(jnp.where, where), a, b)
-        before = choose(is_old, candidate.expected, memory.expected)
-        before = choose(is_fresh, first_belief(params), before)
-        return correct(model, params, before, y, observed)[0]
-
-    pairs = zip(models, knowledge.candidates, strict=True)
-    return at(knowledge.chosen, [of_one(*pair) for pair in pairs])
+    anew = choice.at(knowledge.choice.place, [x.expected for x in knowledge.choice.candidates])
+    begun = of_chosen(models, knowledge.choice, lambda _, params: first_belief(params))
+    before = where_tree(memory.fits == knowledge.fits, memory.expected, anew)
+    before = where_tree(memory.fits == FRESH, begun, before)
+    seen = lambda model, params: correct(model, params, before, y, observed)[0]
+    return of_chosen(models, knowledge.choice, seen)
 
 
 def learn(
@@ -192,80 +174,73 @@ def learn(
     if rollout.obs.shape[1] != 1:
         raise ValueError(f"{rollout.obs.shape[1]} streams, expected 1: use num_envs 1")
     fit_key, novelty_key = jax.random.split(key)
-    samples = jax.tree.map(lambda x: x[:, 0], (rollout.obs, rollout.action))
-    state, _ = jax.lax.scan(lambda state, x: (take(config, models, state, *x), None), state, samples)
+    samples = rollout.obs[:, 0], rollout.action[:, 0]
+    state, _ = jax.lax.scan(
+        lambda state, sample: (take(config, models, state, *sample), None), state, samples
+    )
     is_due = (state.count >= state.next_fit) & (state.count <= config.capacity)
-    state = when(is_due, fit_all, (config, models, state, fit_key), state)
+    state = when(is_due, fit_again, (config, models, state, fit_key), state)
     knowledge = state.params
     if isinstance(knowledge.distilled, distillation.State):
         path = rollout.extras.belief.mean[:, 0]
         visited = distillation.visited(config.policy.rnd, knowledge.distilled, path, novelty_key)
         state = state._replace(params=knowledge._replace(distilled=visited))
     metrics = {
-        "information": nats(state),
+        "information": choice.nats(state.params.choice),
         "fits": state.params.fits.astype(jnp.float32),
-        "kind": state.params.chosen.astype(jnp.float32),
+        "kind": state.params.choice.place.astype(jnp.float32),
         "invalid_plans": jnp.max(rollout.extras.invalid_plans),
     }
     return state, metrics
 
 
 def take(
-    config: Config,
-    models: Sequence[StateSpace],
-    state: State,
-    obs: jax.Array,
-    action: jax.Array,
+    config: Config, models: Sequence[StateSpace], state: State, obs: jax.Array, action: jax.Array
 ) -> State:
-    """The state after one sample: an observation `[n]`, then an action `[m]`."""
+    """The state after one sample: an observation `[n]`, NaN where missing, and the action `[m]`."""
     observed = jnp.isfinite(obs)
-    y = jnp.where(observed, obs, 0.0)
-    sample = Record(y, action, observed, jnp.ones((), bool))
+    sample = Record(jnp.where(observed, obs, 0.0), action, observed, jnp.ones((), bool))
     record = jax.tree.map(
         lambda rows, row: rows.at[state.count].set(row, mode="drop"), state.record, sample
     )
     knowledge = state.params
-    # Before the first fit the model is none, and learns nothing.
-    learns = observed & (knowledge.fits > 0)
+    learned_from = observed & (knowledge.fits > 0)  # before that the models know no channels
     after = tuple(
-        candidates.take(model, x, y, action, learns, config.prediction)
-        for model, x in zip(models, knowledge.candidates, strict=True)
+        candidates.take(model, x, sample._replace(observed=learned_from), config.prediction)
+        for model, x in zip(models, knowledge.choice.candidates, strict=True)
     )
-    knowledge = knowledge._replace(candidates=after)
+    knowledge = knowledge._replace(choice=knowledge.choice._replace(candidates=after))
     return state._replace(params=knowledge, record=record, count=state.count + 1)
 
 
-def fit_all(operands: tuple) -> State:
+def fit_again(operands: tuple) -> State:
     """The state after a fit of all models to all samples: of `(config, models, state, key)`."""
-    config, models, state, key = operands
+    config, _, state, _ = operands
     sizes = parts(config.capacity)
 
     def fit_part(size: int, given: tuple) -> tuple[Candidate, ...]:
         config, models, state, key = given
         record = jax.tree.map(lambda x: x[:size], state.record)
-        settings = config.prior, config.prediction
-        steps = steps_of(config, state)
+        settings = steps_of(config, state), config.prior, config.prediction
         return tuple(
-            candidates.refit(model, old, record, steps, *settings, jax.random.clone(key))
-            for model, old in zip(models, state.params.candidates, strict=True)
+            candidates.refit(model, old, record, *settings, jax.random.clone(key))
+            for model, old in zip(models, state.params.choice.candidates, strict=True)
         )
 
     place = jnp.sum(state.count > jnp.asarray(sizes[:-1], jnp.int32)).astype(jnp.int32)
     each = largest(place, [partial(fit_part, size) for size in sizes], operands)
-    knowledge = state.params._replace(
-        candidates=each, chosen=candidates.most_likely(each), fits=state.params.fits + 1
-    )
+    knowledge = state.params._replace(choice=choice.choose(each), fits=state.params.fits + 1)
     later = jnp.ceil(state.count * config.growth).astype(jnp.int32)
-    began = jnp.where(steps_of(config, state)[0] > 0, state.count, state.began)
-    next_fit = jnp.maximum(later, state.count + 1)
-    return state._replace(params=knowledge, next_fit=next_fit, began=began)
+    begins = steps_of(config, state)[0] > 0
+    return state._replace(
+        params=knowledge,
+        next_fit=jnp.maximum(later, state.count + 1),
+        began=jnp.where(begins, state.count, state.began),
+    )
 
 
 def steps_of(config: Config, state: State) -> jax.Array:
-    """How many steps of scoring there are from a guess and from the last parameters, int32 `[2]`.
-
-    Guesses are made anew whenever samples have doubled.
-    """
+    """Steps of scoring of a fit from a guess, and from the last parameters: int32 `[2]`."""
     is_first = state.params.fits == 0
     begins = is_first | (state.count >= 2 * state.began)
     steps = jnp.where(begins, config.first_steps, 0), jnp.where(is_first, 0, config.steps)
@@ -273,92 +248,17 @@ def steps_of(config: Config, state: State) -> jax.Array:
 
 
 def parts(capacity: int) -> list[int]:
-    """Sizes of the parts of the buffer that fits are to, ascending, the last one all of it."""
+    """Numbers of samples that fits are to, ascending, the last one all that there is room for."""
     sizes = [SMALLEST]
     while sizes[-1] < capacity:
         sizes.append(RATIO * sizes[-1])
     return [*sizes[:-1], capacity]
 
 
-def nats(state: State) -> jax.Array:
-    """Nats gained about the field from all samples, a scalar."""
-    gained = [x.posterior.information for x in state.params.candidates]
-    return at(state.params.chosen, gained)
-
-
 def predictive_model(models: Sequence[StateSpace], knowledge: Knowledge) -> PredictiveModel:
     """The model that policies plan with."""
-    model = candidates.predictive_model(models, knowledge.candidates, knowledge.chosen)
+    model = choice.predictive_model(models, knowledge.choice)
     return model._replace(novelty=distillation.novelty_of(knowledge.distilled))
-
-
-def params_of(state: State) -> list[Params]:
-    """The parameters of each model."""
-    return [x.posterior.params for x in state.params.candidates]
-
-
-def velocity(models: Sequence[StateSpace], state: State, z: jax.Array) -> jax.Array:
-    """The learned field per unit of time, `[..., d]` at `z` `[..., d]`, in its own coordinates."""
-
-    def of_one(model: StateSpace, params: Params) -> jax.Array:
-        return jnp.vectorize(partial(displacement, model, params), signature="(d)->(d)")(z)
-
-    pairs = zip(models, params_of(state), strict=True)
-    return at(state.params.chosen, [of_one(*pair) for pair in pairs]) / state.known.dt
-
-
-def covariance(models: Sequence[StateSpace], state: State, z: jax.Array) -> jax.Array:
-    """Covariance `[d, d]` of the learned velocity at `z` `[d]`, in its own coordinates."""
-    pairs = zip(models, state.params.candidates, strict=True)
-    each = [field_posterior.predictive_covariance(model, x.posterior, z) for model, x in pairs]
-    return at(state.params.chosen, each) / state.known.dt**2
-
-
-def emission_mean(models: Sequence[StateSpace], state: State, z: jax.Array) -> jax.Array:
-    """The mean observation `[..., n]` at `z` `[..., d]`."""
-    pairs = zip(models, params_of(state), strict=True)
-    each = [channels.mean(model.is_count, params, z) for model, params in pairs]
-    return at(state.params.chosen, each)
-
-
-def beliefs(
-    config: Config,
-    models: Sequence[StateSpace],
-    state: State,
-    obs: jax.Array,
-    actions: jax.Array,
-    observed: jax.Array | None = None,
-) -> Belief:
-    """The filtered states, `[T, d]` and `[T, d, d]`, along `obs` `[T, n]`, without learning.
-
-    Each is followed by an action of `actions` `[T, m]`. `observed`, bool `[T, n]`, is false where
-    `obs` is missing; None: everything was observed.
-    """
-    seen = jnp.ones(obs.shape, bool) if observed is None else observed
-    record = Record(obs, actions, seen, jnp.ones(len(obs), bool))
-    pairs = zip(models, params_of(state), strict=True)
-    each = [filter_states(*pair, record, config.prediction).belief for pair in pairs]
-    return at(state.params.chosen, each)
-
-
-def forecast(
-    config: Config,
-    models: Sequence[StateSpace],
-    state: State,
-    obs: jax.Array,
-    actions: jax.Array,
-    steps: int,
-    observed: jax.Array | None = None,
-) -> jax.Array:
-    """Expected observations `[T, K + 1, n]` now and up to K = `steps` steps later.
-
-    Along the path of the mean; after the last action inputs are 0. Arguments as of `beliefs`.
-    """
-    means = beliefs(config, models, state, obs, actions, observed).mean
-    pairs = list(zip(models, params_of(state), strict=True))
-    move = lambda z, u: at(state.params.chosen, [step(*pair, z, u) for pair in pairs])
-    mean = partial(emission_mean, models, state)
-    return latent_scores.forecasts(move, mean, means, actions, steps)
 
 
 def check_config(config: Config, models: Sequence[StateSpace]) -> None:

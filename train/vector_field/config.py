@@ -138,7 +138,7 @@ class Online:
     effect: Literal["linear", "mlp", "state_mlp"] = "linear"
     """How inputs move the state: by a matrix, with a network beside it, or one that also depends on
     the state; of a network only the last layer is learned."""
-    agent: state_space_learner.Config = state_space_learner.Config()
+    agent: state_space_learner.Config = field(default_factory=state_space_learner.Config)
     """How it learns; samples of a whole run are stored."""
 
 

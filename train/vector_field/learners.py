@@ -18,7 +18,7 @@ from jaxrl.dynamics import stimulation
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import affine_alignment, aligned_velocity
 from jaxrl.dynamics.posterior import Posterior
-from jaxrl.dynamics.state_space.candidates import at
+from jaxrl.dynamics.state_space import choice
 from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.stimulation import Known, PredictiveModel
 from jaxrl.networks import latent_filter, latent_information
@@ -117,21 +117,23 @@ def state_space(
         return state_space_learner.make(replace(config, policy=policy), models, known)
 
     def alignment(agent: state_space_learner.State) -> tuple[jax.Array, jax.Array]:
-        ours = at(agent.params.chosen, state_space_learner.params_of(agent))
+        matrix, offset = choice.read_out(agent.params.choice)
         world = agent.known.numbers
         true = world.emission[0]
         bias = true.bias + jnp.log(world.bin_width) if env.noise == "poisson" else true.bias
-        return affine_alignment(ours.matrix, ours.offset, true.weight, bias)
+        return affine_alignment(matrix, offset, true.weight, bias)
+
+    def own_velocity(agent: state_space_learner.State) -> Callable[[jax.Array], jax.Array]:
+        return lambda z: choice.displace(models, agent.params.choice, z) / agent.known.dt
 
     def velocity(agent: state_space_learner.State, z: jax.Array) -> jax.Array:
-        own = partial(state_space_learner.velocity, models, agent)
-        return aligned_velocity(own, *alignment(agent))(z)
+        return aligned_velocity(own_velocity(agent), *alignment(agent))(z)
 
     def uncertainty(agent: state_space_learner.State, z: jax.Array) -> jax.Array:
         matrix, offset = alignment(agent)
         place = linalg.matmul(matrix, z) + offset
-        covariance = state_space_learner.covariance(models, agent, place)
-        back = linalg.inverse(matrix)
+        covariance = choice.covariance(models, agent.params.choice, place)
+        back = linalg.inverse(matrix) / agent.known.dt
         return jnp.sum(linalg.matmul(back, covariance) * back) / len(z)
 
     return Learner(
@@ -139,12 +141,14 @@ def state_space(
         world=lambda agent: agent.known.numbers,
         velocity=velocity,
         uncertainty=uncertainty,
-        information=state_space_learner.nats,
-        forecast=partial(state_space_learner.forecast, config, models),
+        information=lambda agent: choice.nats(agent.params.choice),
+        forecast=lambda agent, *seen, **more: choice.forecast(
+            models, config.prediction, agent.params.choice, *seen, **more
+        ),
         own=lambda agent: Own(
-            partial(state_space_learner.beliefs, config, models, agent),
-            partial(state_space_learner.velocity, models, agent),
-            partial(state_space_learner.emission_mean, models, agent),
+            partial(choice.beliefs, models, config.prediction, agent.params.choice),
+            own_velocity(agent),
+            partial(choice.emission_mean, models, agent.params.choice),
             state_space_learner.predictive_model(models, agent.params),
         ),
     )

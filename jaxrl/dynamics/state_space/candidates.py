@@ -1,18 +1,16 @@
-"""Several state-space models of one stream of samples, side by side, and the most likely of them.
+"""A state-space model that learns from a stream of samples, and how likely it is.
 
-They differ in the kind of field. The marginal likelihood of each, by Laplace's approximation, is
-its posterior at the mode less the nats that the data told of the field: a field of more freedom
-fits better and pays for it (MacKay 1992).
+Its marginal likelihood, by Laplace's approximation, is its posterior at the mode less the nats that
+the samples told of the field: a field of more freedom fits better and pays for it (MacKay 1992).
+So models of several kinds of fields can be compared while they learn side by side.
 
 Letters: d dimensions of the state, m inputs, n channels, R regressors, T samples.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import block_diag
 
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import coordinates, field_posterior, information, move
@@ -29,7 +27,6 @@ from jaxrl.dynamics.state_space.filter import (
 from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace, layers
 from jaxrl.dynamics.state_space.scoring import improve
-from jaxrl.dynamics.stimulation import PredictiveModel
 
 
 class Candidate(NamedTuple):
@@ -69,12 +66,11 @@ def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
 def take(
     model: StateSpace,
     candidate: Candidate,
-    y: jax.Array,
-    u: jax.Array,
-    observed: jax.Array,
+    sample: Record,
     prediction: Prediction,
 ) -> Candidate:
     """The candidate after one more sample: `y` `[n]`, then the input `u` `[m]`."""
+    y, u, observed, _ = sample
     before = candidate.expected
     belief, _ = correct(model, candidate.posterior.params, before, y, observed)
     posterior = absorb(model, candidate.posterior, candidate.regressors, before, belief, observed)
@@ -138,49 +134,3 @@ def fit(
     expected, _ = predict(model, params, belief, u, prediction)
     regressors = move.regressors(model, params, belief.mean, u)
     return Candidate(posterior, expected, regressors, height - posterior.information)
-
-
-def most_likely(candidates: Sequence[Candidate]) -> jax.Array:
-    """The place, int32, of the one of the largest marginal likelihood."""
-    evidence = jnp.stack([x.log_evidence for x in candidates])
-    return jnp.argmax(jnp.where(jnp.isnan(evidence), -jnp.inf, evidence)).astype(jnp.int32)
-
-
-def at(chosen: jax.Array, values: Sequence[Any]) -> Any:
-    """The tree at the place `chosen` of several of the same shapes."""
-    if len(values) == 1:
-        return values[0]
-    return jax.tree.map(lambda *x: jnp.stack(x)[chosen], *values)
-
-
-def predictive_model(
-    models: Sequence[StateSpace], candidates: Sequence[Candidate], chosen: jax.Array
-) -> PredictiveModel:
-    """What plans are made with: the field of the chosen one.
-
-    Its parameters are those of all in a row, of which only those of the chosen one have an effect.
-    """
-    pairs = zip(models, candidates, strict=True)
-    each = [field_posterior.predictive_model(model, x.posterior) for model, x in pairs]
-    if len(each) == 1:
-        return each[0]
-
-    def of_chosen(name: str) -> Any:
-        return lambda *given: at(chosen, [getattr(x, name)(*given) for x in each])
-
-    def in_a_row(name: str) -> Any:
-        def design(*given: jax.Array) -> jax.Array:
-            parts = [getattr(x, name)(*given) for x in each]
-            parts = [jnp.where(chosen == i, part, 0.0) for i, part in enumerate(parts)]
-            return jnp.concatenate(parts, axis=-1)
-
-        return design
-
-    same = ("step", "observation_information", "predictive_variance", "place", "remaining")
-    return PredictiveModel(
-        design=in_a_row("design"),
-        input_design=in_a_row("input_design"),
-        root=block_diag(*(x.root for x in each)),
-        relative_noise=at(chosen, [x.relative_noise for x in each]),
-        **{name: of_chosen(name) for name in same},
-    )
