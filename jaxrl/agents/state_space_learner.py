@@ -10,7 +10,7 @@ give random inputs at their bounds.
 Letters: d dimensions of the state, m inputs, n channels, T samples.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from jaxrl import checks
-from jaxrl.checks import Count, Range
+from jaxrl.checks import Count, Positive, Range
 from jaxrl.due import largest, when
 from jaxrl.dynamics import distillation, stimulation
 from jaxrl.dynamics.kalman import Belief
@@ -35,6 +35,8 @@ from jaxrl.types import Agent, Metrics, Transition, where_tree
 
 SMALLEST, RATIO = 2048, 4
 """Fits to fewer samples than there is room for are to a part of it, of 2048, 8192, …"""
+SHARPNESS = 2.0
+"""Of the end of the region that plans are about."""
 FRESH = -1
 """`Memory.fits` where nothing was observed yet."""
 
@@ -58,6 +60,10 @@ class Config:
     """Standard deviations before any data; states have a variance near 1."""
     prediction: Prediction = struct.field(pytree_node=False, default="extended")
     """How the filter predicts: extended or cubature."""
+    region: Positive = 1.3
+    """How far from the mean of all states so far plans ask for information: the square of the
+    distance, in units of that of the rim of a ball that states of their covariance would fill
+    uniformly. Below 1 it shrinks; well above 1 plans drive the state ever farther, if they can."""
     first_hold: Count = 20
     """Steps for which policies that plan hold inputs before the first fit."""
     policy: stimulation.Config = stimulation.Config()
@@ -69,6 +75,7 @@ class Knowledge(NamedTuple):
 
     choice: Choice
     fits: jax.Array  # int32, so far; each has coordinates of its own
+    region: jax.Array  # `Config.region`
     distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
 
 
@@ -111,9 +118,12 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
         distilled = ()
         if "rnd" in config.policy.objectives:
             distilled = distillation.init(novelty_key, config.policy.rnd, d)
-        each = tuple(candidates.begin(model, config.prior, layer_key) for model in models)
+        each = tuple(
+            candidates.begin(model, config.prior, jax.random.clone(layer_key)) for model in models
+        )
         zero, due = jnp.zeros((), jnp.int32), jnp.asarray(config.first_fit, jnp.int32)
-        knowledge = Knowledge(Choice(each, zero), zero, distilled)
+        region = jnp.asarray(config.region, jnp.float32)
+        knowledge = Knowledge(Choice(each, zero), zero, region, distilled)
         return State(knowledge, known, empty_record(config, models[0]), zero, due, zero)
 
     def memory() -> Memory:
@@ -256,9 +266,27 @@ def parts(capacity: int) -> list[int]:
 
 
 def predictive_model(models: Sequence[StateSpace], knowledge: Knowledge) -> PredictiveModel:
-    """The model that policies plan with."""
+    """The model that policies plan with.
+
+    It asks for little far from where states have been: information falls beyond a ball of radius
+    √(`Config.region` (d + 2)), as one of √(d + 2) is filled by states of unit covariance.
+    """
     model = choice.predictive_model(models, knowledge.choice)
-    return model._replace(novelty=distillation.novelty_of(knowledge.distilled))
+
+    def nearness(z: jax.Array) -> jax.Array:
+        excess = jnp.sum(z**2) / (knowledge.region * (len(z) + 2)) - 1
+        return jnp.exp(-SHARPNESS * jnp.maximum(excess, 0.0))
+
+    def near(function: Callable[..., jax.Array], power: float = 1.0) -> Callable[..., jax.Array]:
+        return lambda z, *u: nearness(z) ** power * function(z, *u)
+
+    assert model.input_design is not None
+    return model._replace(
+        design=near(model.design, 0.5),
+        input_design=near(model.input_design, 0.5),
+        predictive_variance=near(model.predictive_variance),
+        novelty=distillation.novelty_of(knowledge.distilled),
+    )
 
 
 def check_config(config: Config, models: Sequence[StateSpace]) -> None:

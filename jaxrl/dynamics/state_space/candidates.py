@@ -29,13 +29,17 @@ from jaxrl.dynamics.state_space.model import Params, StateSpace, layers
 from jaxrl.dynamics.state_space.scoring import improve
 
 
+UNFITTED = -1e30
+"""Instead of the logarithm of a marginal likelihood: finite, but less likely than any fit."""
+
+
 class Candidate(NamedTuple):
     """A model, and where its state is."""
 
     posterior: FieldPosterior  # with all parameters
     expected: Belief  # of the state at the next sample
     regressors: jax.Array  # [R] x of the last state and its input; 0 before the first
-    log_evidence: jax.Array  # log p(samples at the last fit); -inf before it
+    log_evidence: jax.Array  # log p(samples at the last fit); `UNFITTED` before it
 
 
 def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
@@ -60,7 +64,7 @@ def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
     posterior = field_posterior.field_posterior(model, params, nothing, prior)
     posterior = posterior._replace(covariance=jnp.eye(d))
     rows = len(move.parameters(model, params).move)
-    return Candidate(posterior, first_belief(params), jnp.zeros(rows), jnp.asarray(-jnp.inf))
+    return Candidate(posterior, first_belief(params), jnp.zeros(rows), jnp.asarray(UNFITTED))
 
 
 def take(
@@ -114,7 +118,7 @@ def fit(
 ) -> Candidate:
     """A candidate after so many steps of scoring from `params` on all samples `[T]`.
 
-    States are standardised first. Without steps its marginal likelihood counts as 0.
+    States are standardised first. Without steps its marginal likelihood is `UNFITTED`.
     """
     before = filter_states(model, params, record, prediction).belief.mean
     deviations = field_posterior.prior_deviations(model, params, prior)[model.dims :]
@@ -125,7 +129,7 @@ def fit(
         params, _, _ = carry
         return improve(model, params, record, prior, prediction)[:3]
 
-    start = (params, information.nothing(model, params), jnp.asarray(-jnp.inf))
+    start = (params, information.nothing(model, params), jnp.asarray(UNFITTED))
     params, known, height = jax.lax.fori_loop(0, steps, advance, start)
     posterior = field_posterior.field_posterior(model, params, known, prior)
     beliefs = filter_states(model, params, record, prediction).belief
