@@ -60,7 +60,7 @@ class Config:
     """Standard deviations before any data; states have a variance near 1."""
     prediction: Prediction = struct.field(pytree_node=False, default="extended")
     """How the filter predicts: extended or cubature."""
-    region: Positive = 1.3
+    region: Positive = 3.0
     """How far from the mean of all states so far plans ask for information: the square of the
     distance, in units of that of the rim of a ball that states of their covariance would fill
     uniformly. Below 1 it shrinks; well above 1 plans drive the state ever farther, if they can."""

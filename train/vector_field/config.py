@@ -425,14 +425,9 @@ def make_models(config: Config) -> tuple[StateSpace, ...]:
         "polynomial": bases.Polynomial(3, dims, half_width=3.0),
         "linear": None,
     }
-    # Polynomials are as wide as they are at the rim of their box; bumps are in one place each.
-    scales = {"polynomial": 1.8}
     is_count = jnp.full(world.channels, world.noise == "poisson")
     return tuple(
-        StateSpace(
-            *(is_count, dims, world.num_inputs, fields[name], config.online.effect),
-            scale=scales.get(name, 0.6),
-        )
+        StateSpace(is_count, dims, world.num_inputs, fields[name], config.online.effect)
         for name in config.online.fields
     )
 

@@ -28,7 +28,6 @@ from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace, layers
 from jaxrl.dynamics.state_space.scoring import improve
 
-
 UNFITTED = -1e30
 """Instead of the logarithm of a marginal likelihood: finite, but less likely than any fit."""
 

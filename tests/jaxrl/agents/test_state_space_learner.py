@@ -23,7 +23,7 @@ CHANNELS = 6
 ENV = VectorField("limit_cycle", "linear", "gaussian", CHANNELS)
 PARAMS = ENV.params(jax.random.key(5), 1.0)
 BOUND = jnp.broadcast_to(PARAMS.action_bound, (2,))
-KNOWN = Known(jnp.asarray(PARAMS.dt), -BOUND, BOUND, PARAMS)
+KNOWN = Known(jnp.asarray(PARAMS.dt), -BOUND, BOUND, PARAMS, jnp.asarray(PARAMS.reach))
 MODELS = tuple(
     StateSpace(jnp.zeros(CHANNELS, bool), 2, 2, field)
     for field in (Polynomial(degree=3, half_width=3.0), Grid(per_axis=4, half_width=4.0))
