@@ -5,16 +5,19 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, cast
 
+import jax.numpy as jnp
+
 from envs.base import check_name
 from envs.vector_field import VectorField, cart_pole_field
 from envs.vector_field.cart_pole_field import CartPoleField
 from envs.vector_field.env import FIELDS
 from envs.vector_field.fields import check_dimension
 from jaxrl import checks
-from jaxrl.agents import field_learner, sequence_vae
+from jaxrl.agents import field_learner, sequence_vae, state_space_learner
 from jaxrl.checks import INT32, Count, CountOrZero, NonNegative, Positive, Range
 from jaxrl.dynamics import bases, rbf, stimulation
 from jaxrl.dynamics.state_space import fit as state_space_fit
+from jaxrl.dynamics.state_space.model import Field, StateSpace
 from jaxrl.networks.decoder import Decoder
 from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
 from jaxrl.networks.latent import SequenceVAE
@@ -126,6 +129,20 @@ class Dynamics:
 
 
 @dataclass(frozen=True)
+class Online:
+    """A state-space model of experiments, which learns how the state is observed, too."""
+
+    fields: tuple[Literal["rbf", "fourier", "polynomial", "linear"], ...] = ("rbf", "polynomial")
+    """Nonlinear parts of the field that learn side by side, each beside a linear one; the one of
+    the largest marginal likelihood counts."""
+    effect: Literal["linear", "mlp", "state_mlp"] = "linear"
+    """How inputs move the state: by a matrix, with a network beside it, or one that also depends on
+    the state; of a network only the last layer is learned."""
+    agent: state_space_learner.Config = field(default_factory=state_space_learner.Config)
+    """How it learns; samples of a whole run are stored."""
+
+
+@dataclass(frozen=True)
 class Config:
     """Learns vector fields online from stimulated experiments, one for each field and policy."""
 
@@ -136,8 +153,9 @@ class Config:
     env: World = World()
     learner: Literal["bayesian", "family", "sequence_vae", "state_space"] = "bayesian"
     """bayesian: posterior of the field, with a known observation model; family: the same with only
-    two unknown parameters of the field; sequence_vae: a model that also learns how the state is
-    observed; state_space: one of recorded data whose filter is computed."""
+    two unknown parameters of the field; state_space: a model that also learns how the state is
+    observed, its filter computed, of experiments or with data; sequence_vae: one whose filter is
+    learned."""
     noise_is_known: bool = True
     """bayesian: whether env.process_noise is known; if not, bayesian.process_noise is the prior
     guess."""
@@ -149,6 +167,7 @@ class Config:
     model: Model = field(default_factory=Model)
     vae: sequence_vae.Config = field(default_factory=sequence_vae.Config)
     state_space: Dynamics = field(default_factory=Dynamics)
+    online: Online = field(default_factory=Online)
     box: Amount = 2.0
     """The field is scored within ± this: at 25 × 25 points of the plane, or at 1,000 points drawn
     in more dimensions."""
@@ -215,6 +234,10 @@ PRESETS = {
         box=3.0,
         plane=(2, 3),
     ),
+    "latent": Config(
+        learner="state_space",
+        policies=("myopic", "d_optimal", "bang50"),
+    ),
     "sequence_vae": Config(
         learner="sequence_vae",
         policies=("d_optimal", "bang50", "random"),
@@ -241,8 +264,6 @@ def check(config: Config) -> None:
     rbf.check(config.model.grid)
     if config.data:
         return  # nothing of the learners of experiments matters
-    if config.learner == "state_space":
-        raise ValueError("the learner state_space learns from recordings: give --data FILE.npz")
     if config.env.noise == "auto":
         raise ValueError("env.noise auto is for --data: choose gaussian, poisson or none")
     for name in config.env.fields:
@@ -256,9 +277,9 @@ def check(config: Config) -> None:
             f"plane is {config.plane}, expected two different coordinates from 0 to "
             f"{config.env.dimension - 1}"
         )
-    if config.learner == "sequence_vae" and config.stop_gain:
+    if learns_observation(config) and config.stop_gain:
         raise ValueError(
-            "stop_gain is for the learners bayesian and family: a sequence VAE counts its "
+            f"stop_gain is for the learners bayesian and family: {config.learner} counts its "
             "information anew while its latent space changes"
         )
     latent = config.model.grid.dims
@@ -281,15 +302,32 @@ def check(config: Config) -> None:
             f"{', '.join(config.env.fields)}"
         )
     state_is_seen = config.env.observation == "identity" and config.env.noise == "none"
-    if config.learner != "sequence_vae" and config.bayesian.belief == "exact" and not state_is_seen:
+    is_exact = config.bayesian.belief == "exact" and not learns_observation(config)
+    if is_exact and not state_is_seen:
         raise ValueError(
             "bayesian.belief exact needs the state itself: choose env.observation identity with "
             "env.noise none and as many env.channels as dimensions, or bayesian.belief filtered"
         )
-    if config.learner == "sequence_vae" and config.env.observation not in ("linear", "loglinear"):
+    if learns_observation(config) and config.env.observation not in ("linear", "loglinear"):
         raise ValueError(
-            "a sequence_vae is scored through its decoder's matrix: choose env.observation linear "
-            f"or loglinear, not {config.env.observation}"
+            f"{config.learner} is scored through its matrix of channels: choose env.observation "
+            f"linear or loglinear, not {config.env.observation}"
+        )
+    if config.learner == "state_space":
+        check_online(config)
+
+
+def check_online(config: Config) -> None:
+    """Raises ValueError, in one line, for fields and channels that the model does not have."""
+    fields, observation, noise = config.online.fields, config.env.observation, config.env.noise
+    if not fields or len(set(fields)) < len(fields):
+        raise ValueError(
+            f"online.fields are {', '.join(fields) or 'none'}; give at least one, each once"
+        )
+    if (observation, noise) not in (("linear", "gaussian"), ("loglinear", "poisson")):
+        raise ValueError(
+            f"state_space knows no channels {observation} with noise {noise}: choose "
+            "env.observation linear with env.noise gaussian, or loglinear with poisson"
         )
 
 
@@ -313,7 +351,8 @@ def policies_of(config: Config) -> dict[str, stimulation.Config]:
 
 def policy(config: Config, name: str) -> stimulation.Config:
     """The policy named `random`, `hold20`, `bang50`, `myopic`, `d_optimal` or the like."""
-    ours = (config.vae if config.learner == "sequence_vae" else config.bayesian).policy
+    settings = {"sequence_vae": config.vae, "state_space": config.online.agent}
+    ours = settings.get(config.learner, config.bayesian).policy
     if name == "off":
         return replace(ours, kind="hold", strength=0.0)
     if name == "random":
@@ -356,6 +395,9 @@ def make_learner(config: Config) -> Learner:
     env = make_env(config)
     if config.learner == "sequence_vae":
         return learners.latent(env, config.vae, make_model(config))
+    if config.learner == "state_space":
+        agent = replace(config.online.agent, capacity=config.run.total_steps)
+        return learners.state_space(env, agent, make_models(config))
     settings = of_dimension(config.bayesian, env.dims + len(env.circular))
     if config.noise_is_known:
         settings = replace(
@@ -363,6 +405,31 @@ def make_learner(config: Config) -> Learner:
         )
     family = config.env.fields[0] if config.learner == "family" else ""
     return learners.bayesian(env, settings, family)
+
+
+def learns_observation(config: Config) -> bool:
+    """Whether the learner has a latent state of its own, in coordinates that nobody knows."""
+    return config.learner in ("sequence_vae", "state_space")
+
+
+ONLINE_GRIDS = {1: 15, 2: 11, 3: 6, 4: 4}
+"""Bumps along each dimension of a grid, by the number of dimensions."""
+
+
+def make_models(config: Config) -> tuple[StateSpace, ...]:
+    """State-space models of experiments, one for each kind of field."""
+    world, dims = config.env, config.env.dimension
+    fields: dict[str, Field] = {
+        "rbf": bases.Grid(ONLINE_GRIDS.get(dims, 3), dims, half_width=4.0),
+        "fourier": bases.Fourier(150, dims, length=1.5),
+        "polynomial": bases.Polynomial(3, dims, half_width=3.0),
+        "linear": None,
+    }
+    is_count = jnp.full(world.channels, world.noise == "poisson")
+    return tuple(
+        StateSpace(is_count, dims, world.num_inputs, fields[name], config.online.effect)
+        for name in config.online.fields
+    )
 
 
 def of_dimension(settings: field_learner.Config, dims: int) -> field_learner.Config:
@@ -409,6 +476,7 @@ SUMMARIES = {
     "lorenz": "The attractor of Lorenz, in three dimensions, its state observed.",
     "oscillators": "Four coupled limit cycles, in eight dimensions, their state observed.",
     "cart_pole": "A cart with a pole on a circular track.",
+    "latent": "A state-space model that also learns how the state is observed.",
     "sequence_vae": "A sequence VAE that also learns how the state is observed.",
     "recordings": "A state-space model of data of your own, given by --data.",
 }

@@ -22,7 +22,16 @@ def idle(config: Config) -> dict[str, str]:
         found["plane"] = "the plane has two dimensions"
     if not config.stop_gain:
         found["stop_over"] = "it needs stop_gain"
-    if config.learner == "sequence_vae":
+    found |= dict.fromkeys(names_below(config.state_space, "state_space"), "it needs --data")
+    if config.learner != "state_space":
+        found |= dict.fromkeys(names_below(config.online, "online"), "it needs learner state_space")
+    if config.learner == "state_space":
+        others = [names_below(getattr(config, x), x) for x in ("bayesian", "model", "vae")]
+        names = [*(name for each in others for name in each), "noise_is_known"]
+        found |= dict.fromkeys(names, "it needs another learner")
+        found["online.agent.capacity"] = "run.total_steps sets it"
+        found |= idle_in_policy(config, "online.agent.policy.")
+    elif config.learner == "sequence_vae":
         found |= dict.fromkeys(names_below(config.bayesian, "bayesian"), "it needs another learner")
         found["noise_is_known"] = "it needs another learner"
         found |= dict.fromkeys(waves, "model.field or its grid sets it")
@@ -61,6 +70,7 @@ def idle_with_data(config: Config, waves: list[str]) -> dict[str, str]:
     """The same with recorded data; `waves` are fields of `model.fourier` that others set."""
     names = names_below(config.bayesian, "bayesian")
     names += names_below(config.vae.policy, "vae.policy")
+    names += names_below(config.online, "online")
     worldly = ("fields", "dimension", "channels", "num_inputs", "encoder", "authority")
     worldly += ("process_noise", "observation_noise")
     names += [f"env.{name}" for name in worldly]

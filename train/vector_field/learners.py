@@ -1,6 +1,6 @@
-"""One interface for the learners of vector fields: Bayesian or sequence VAE."""
+"""One interface for the learners of vector fields: Bayesian, state-space model, sequence VAE."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -13,12 +13,14 @@ from envs.vector_field import VectorField
 from envs.vector_field.fields import FIELDS
 from envs.vector_field.params import Params
 from jaxrl import linalg
-from jaxrl.agents import field_learner, sequence_vae
+from jaxrl.agents import field_learner, sequence_vae, state_space_learner
 from jaxrl.agents.sequence_vae import Knowledge
 from jaxrl.dynamics import stimulation
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import affine_alignment, aligned_velocity
 from jaxrl.dynamics.posterior import Posterior
+from jaxrl.dynamics.state_space import choice
+from jaxrl.dynamics.state_space.model import StateSpace
 from jaxrl.dynamics.stimulation import Known, PredictiveModel
 from jaxrl.networks import latent_filter, latent_information
 from jaxrl.networks.latent import SequenceVAE
@@ -119,6 +121,57 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
     )
 
 
+def state_space(
+    env: VectorField, config: state_space_learner.Config, models: Sequence[StateSpace]
+) -> Learner:
+    """State-space models; scores align the states of the chosen one with the true ones.
+
+    By an affine map, from the matrices C and offsets b of both, as the observation is linear, or
+    log-linear with Poisson counts.
+    """
+
+    def make(policy: stimulation.Config, params: Params) -> Agent:
+        known = known_of(params, env.num_inputs)
+        return state_space_learner.make(replace(config, policy=policy), models, known)
+
+    def alignment(agent: state_space_learner.State) -> tuple[jax.Array, jax.Array]:
+        matrix, offset = choice.read_out(agent.params.choice)
+        world = agent.known.numbers
+        true = world.emission[0]
+        bias = true.bias + jnp.log(world.bin_width) if env.noise == "poisson" else true.bias
+        return affine_alignment(matrix, offset, true.weight, bias)
+
+    def own_velocity(agent: state_space_learner.State) -> Callable[[jax.Array], jax.Array]:
+        return lambda z: choice.displace(models, agent.params.choice, z) / agent.known.dt
+
+    def velocity(agent: state_space_learner.State, z: jax.Array) -> jax.Array:
+        return aligned_velocity(own_velocity(agent), *alignment(agent))(z)
+
+    def uncertainty(agent: state_space_learner.State, z: jax.Array) -> jax.Array:
+        matrix, offset = alignment(agent)
+        place = linalg.matmul(matrix, z) + offset
+        covariance = choice.covariance(models, agent.params.choice, place)
+        back = linalg.inverse(matrix) / agent.known.dt
+        return jnp.sum(linalg.matmul(back, covariance) * back) / len(z)
+
+    return Learner(
+        make=make,
+        world=lambda agent: agent.known.numbers,
+        velocity=velocity,
+        uncertainty=uncertainty,
+        information=lambda agent: choice.nats(agent.params.choice),
+        forecast=lambda agent, *seen, **more: choice.forecast(
+            models, config.prediction, agent.params.choice, *seen, **more
+        ),
+        own=lambda agent: Own(
+            partial(choice.beliefs, models, config.prediction, agent.params.choice),
+            own_velocity(agent),
+            partial(choice.emission_mean, models, agent.params.choice),
+            state_space_learner.predictive_model(models, agent.params),
+        ),
+    )
+
+
 def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) -> Learner:
     """A sequence VAE; scores align its latent states with the true ones by an affine map.
 
@@ -139,7 +192,7 @@ def latent(env: VectorField, config: sequence_vae.Config, model: SequenceVAE) ->
 
     def uncertainty(agent: sequence_vae.State, z: jax.Array) -> jax.Array:
         matrix, offset = alignment(agent)
-        aligned = jnp.matmul(matrix, z) + offset
+        aligned = linalg.matmul(matrix, z) + offset
         variance = latent_information.uncertainty(
             model, agent.params, agent.known, agent.information, aligned, config.noise
         )

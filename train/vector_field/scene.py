@@ -23,7 +23,13 @@ from train.host.live import Edit, Live
 from train.host.program import Run, Wanted
 from train.host.snapshots import Kept
 from train.vector_field import experiments, pictures, scores, series
-from train.vector_field.config import Config, make_env, make_learner, policies_of
+from train.vector_field.config import (
+    Config,
+    learns_observation,
+    make_env,
+    make_learner,
+    policies_of,
+)
 from train.vector_field.reach import grid_points, projected
 from train.vector_field.training import SAMPLES_PER_UPDATE, looked_at_one, samples_of
 
@@ -69,7 +75,7 @@ def show(run: Run, wanted: Wanted) -> Scene | None:
             Kept(looks.updates, {name: x[:, s, p, f] for name, x in looks.arrays.items()}),
             true[s, f],
             expected(s, p, f) if lengths[s, p, f] > series.AHEAD else None,
-            config.learner != "sequence_vae",
+            not learns_observation(config),
         )
         for (f, field), (p, policy) in product(
             enumerate(config.env.fields), enumerate(config.policies)
@@ -88,7 +94,7 @@ def _on_plane(
     effect = jax.vmap(partial(make_env(config).effect, params=world))
     u, z = (jnp.asarray(recorded[name]) for name in ("u", "z"))
     shown = {"z": recorded["z"], "push": effect(u, z)}
-    if config.learner != "sequence_vae":
+    if not learns_observation(config):
         shown["belief"] = recorded["belief"]
     return recorded | {name: np.asarray(projected(x, config.plane)) for name, x in shown.items()}
 

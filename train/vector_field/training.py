@@ -13,7 +13,14 @@ from jaxrl.types import AgentState
 from train.host import settings, snapshots
 from train.host.program import Run
 from train.vector_field import dynamics_fit, experiments, recorded, scores
-from train.vector_field.config import Config, check, make_env, make_learner, policies_of
+from train.vector_field.config import (
+    Config,
+    check,
+    learns_observation,
+    make_env,
+    make_learner,
+    policies_of,
+)
 from train.vector_field.learners import Learner
 from train.vector_field.reach import grid_points, projected
 from train.vector_field.stopping import StopRule
@@ -25,7 +32,7 @@ SAMPLES_PER_UPDATE = 50
 MEASURES = (
     *("error", "reachable_error", "coverage", "information"),
     *("process_noise", "invalid_plans", "elbo", "reconstruction", "divergence"),
-    *("goal_distance", "stopped_at"),
+    *("goal_distance", "stopped_at", "fits", "kind"),
 )
 """What a learner of each field and policy measures."""
 STOPPED = "all_stopped"
@@ -121,7 +128,7 @@ def stop_rule(config: Config) -> StopRule | None:
 def goal_of(config: Config) -> tuple[float, ...]:
     """Of the policies that have one, in coordinates of the state; empty without."""
     chosen = policies_of(config).values()
-    if config.learner == "sequence_vae":  # its goal is in the channels
+    if learns_observation(config):  # its goal is in the channels
         return ()
     return next((x.goal for x in chosen if "goal" in x.objectives), ())
 

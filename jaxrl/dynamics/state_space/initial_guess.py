@@ -5,106 +5,132 @@ Letters: E episodes, T steps, n channels, d dimensions of the state, m inputs.
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from jaxrl import linalg
 from jaxrl.dynamics.state_space.filter import Record
 from jaxrl.dynamics.state_space.model import Params, StateSpace, layers
+from jaxrl.linalg import matmul
 
 SMOOTHING = 2.0
 """Steps."""
+REACH = 4
+"""Standard deviations of that Gaussian, rounded to steps, after which it is cut."""
 KNOWN = 0.3
 """Share of that Gaussian, in numbers that were observed, from which on an average is used."""
 LEAST_PROCESS = 0.05
 """Smallest standard deviation of the noise of a step, in units of the state's."""
+RIDGE = 1e-6
+"""Of the regression, in units of variances."""
 
 
 def initial_guess(
     model: StateSpace, record: Record, key: jax.Array, smoothing: float = SMOOTHING
 ) -> Params:
-    """Parameters from episodes `[E, T]`, in NumPy; a network draws its layers from `key`.
+    """Parameters from episodes `[E, T]`, pure; a network draws its layers from `key`.
 
-    `smoothing` is the standard deviation, in steps, of the Gaussian by which observations are
-    averaged. States have mean 0 and variance 1. Raises ValueError for more dimensions than
-    channels.
+    `smoothing`, not traced, is the standard deviation, in steps, of the Gaussian by which
+    observations are averaged. States have mean 0 and variance 1. Raises ValueError for more
+    dimensions than channels.
     """
     channels, d = record.y.shape[-1], model.dims
     if d > channels:
         raise ValueError(f"{d} dimensions for {channels} channels: expected at most that")
-    counts, valid = np.asarray(model.is_count), np.asarray(record.valid)
-    y, observed = np.asarray(record.y, float), np.asarray(record.observed)
-    mean, deviation = moments(y, observed)
-    signals = standardise(smooth(y, observed, mean, smoothing), counts, mean, deviation)
-    signals = signals - signals[valid].mean(0)
+    counts, valid = model.is_count, record.valid
+    observed = record.observed & valid[..., None]
+    mean, deviation = moments(record.y, observed)
+    smoothed = smooth(record.y, observed, mean, smoothing)
+    signals = standardise(smoothed, counts, mean, deviation)
     states, matrix = principal_components(signals, valid, d)
-    transition, effect, drift, process = regression(states, np.asarray(record.u), valid)
-    log_mean = np.log(np.abs(mean) + 1e-3)
-    arrays = {
-        "transition": transition - np.eye(d),
-        "drift": drift,
-        "effect": effect,
-        "log_process": np.log(np.maximum(process, LEAST_PROCESS)),
-        "matrix": np.where(counts[:, None], matrix, matrix * deviation[:, None]),
-        "offset": np.where(counts, log_mean, mean),
-        "log_noise": np.log(deviation),
-        "first_mean": np.zeros(d),
-        "first_log_deviation": np.zeros(d),
-    }
-    learned = {name: jnp.asarray(x, jnp.float32) for name, x in arrays.items()}
-    return Params(**learned, **layers(model, key))
+    transition, effect, drift, process = regression(states, record.u, valid)
+    log_mean = jnp.log(jnp.abs(mean) + 1e-3)
+    return Params(
+        transition=transition - jnp.eye(d),
+        drift=drift,
+        effect=effect,
+        log_process=jnp.log(jnp.maximum(process, LEAST_PROCESS)),
+        matrix=jnp.where(counts[:, None], matrix, matrix * deviation[:, None]),
+        offset=jnp.where(counts, log_mean, mean),
+        log_noise=jnp.log(deviation),
+        first_mean=jnp.zeros(d),
+        first_log_deviation=jnp.zeros(d),
+        **layers(model, key),
+    )
 
 
-def moments(y: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def moments(y: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Mean and standard deviation `[n]` of what was observed of each channel."""
-    count = np.maximum(observed.sum((0, 1)), 1)
-    mean = np.where(observed, y, 0).sum((0, 1)) / count
-    square = np.where(observed, (y - mean) ** 2, 0).sum((0, 1)) / count
-    return mean, np.sqrt(square) + 1e-6
+    count = jnp.maximum(jnp.sum(observed, axis=(0, 1)), 1)
+    mean = jnp.sum(jnp.where(observed, y, 0.0), axis=(0, 1)) / count
+    square = jnp.where(observed, (y - mean[None, None]) ** 2, 0.0)
+    return mean, jnp.sqrt(jnp.sum(square, axis=(0, 1)) / count) + 1e-6
 
 
 def smooth(
-    y: np.ndarray, observed: np.ndarray, mean: np.ndarray, deviation: float = SMOOTHING
-) -> np.ndarray:
+    y: jax.Array, observed: jax.Array, mean: jax.Array, deviation: float = SMOOTHING
+) -> jax.Array:
     """Averages `[E, T, n]` of what was observed nearby; the channel's mean where too little was."""
-    shifts = np.arange(-round(4 * deviation), round(4 * deviation) + 1)
-    weights = np.exp(-0.5 * (shifts / deviation) ** 2)
-    total, weight = np.zeros(y.shape), np.zeros(y.shape)
-    steps = y.shape[1]
-    for shift, each in zip(shifts, weights, strict=True):
-        here = slice(max(0, shift), min(steps, steps + shift))
-        there = slice(max(0, -shift), min(steps, steps - shift))
-        total[:, there] += each * np.where(observed[:, here], y[:, here], 0)
-        weight[:, there] += each * observed[:, here]
-    return np.where(weight > KNOWN, total / np.maximum(weight, KNOWN), mean)
+    reach, steps = round(REACH * deviation), y.shape[1]
+    around = [(0, 0), (reach, reach), (0, 0)]
+    values = jnp.pad(jnp.where(observed, y, 0.0), around)
+    counts = jnp.pad(observed.astype(y.dtype), around)
+
+    def add(carry: tuple[jax.Array, jax.Array], shift: jax.Array) -> tuple[tuple, None]:
+        total, weight = carry
+        each = jnp.exp(-0.5 * ((shift - reach) / deviation) ** 2)
+        there = lambda x: jax.lax.dynamic_slice_in_dim(x, shift, steps, axis=1)
+        return (total + each * there(values), weight + each * there(counts)), None
+
+    nothing = jnp.zeros_like(y)
+    shifts = jnp.arange(2 * reach + 1)
+    (total, weight), _ = jax.lax.scan(add, (nothing, nothing), shifts)
+    return jnp.where(weight > KNOWN, total / jnp.maximum(weight, KNOWN), mean[None, None])
 
 
 def standardise(
-    smoothed: np.ndarray, counts: np.ndarray, mean: np.ndarray, deviation: np.ndarray
-) -> np.ndarray:
+    smoothed: jax.Array, counts: jax.Array, mean: jax.Array, deviation: jax.Array
+) -> jax.Array:
     """Channels in one unit: logarithms of counts, the others over their standard deviation."""
-    logarithm = np.log(np.maximum(smoothed, 0) + 0.3 * np.abs(mean) + 1e-3)
-    return np.where(counts, logarithm, (smoothed - mean) / deviation)
+    mean, deviation = mean[None, None], deviation[None, None]
+    logarithm = jnp.log(jnp.maximum(smoothed, 0.0) + 0.3 * jnp.abs(mean) + 1e-3)
+    return jnp.where(counts[None, None], logarithm, (smoothed - mean) / deviation)
 
 
 def principal_components(
-    signals: np.ndarray, valid: np.ndarray, dims: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """States `[E, T, d]` of variance 1, and the matrix `[n, d]` that makes the signals of them."""
-    flat = signals[valid]
-    _, vectors = np.linalg.eigh(flat.T @ flat)
+    signals: jax.Array, valid: jax.Array, dims: int
+) -> tuple[jax.Array, jax.Array]:
+    """States `[E, T, d]` of variance 1, and the matrix `[n, d]` that makes the signals of them.
+
+    The signals `[E, T, n]` are taken less their means; only steps that are `valid` count.
+    """
+    count, counted = jnp.maximum(jnp.sum(valid), 1), valid[..., None]
+    mean = jnp.sum(jnp.where(counted, signals, 0.0), axis=(0, 1)) / count
+    centred = jnp.where(counted, signals - mean[None, None], 0.0)
+    flat = centred.reshape(-1, centred.shape[-1])
+    _, vectors = linalg.eigh(matmul(flat.T, flat) / count)
     vectors = vectors[:, : -dims - 1 : -1]  # of the largest eigenvalues, which come last
-    states = signals @ vectors
-    unit = states[valid].std(0) + 1e-6
-    return states / unit, vectors * unit
+    states = matmul(centred, vectors)
+    unit = jnp.sqrt(jnp.sum(states**2, axis=(0, 1)) / count) + 1e-6
+    return states / unit[None, None], vectors * unit[None]
 
 
 def regression(
-    states: np.ndarray, u: np.ndarray, valid: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A, B and c of the next state by least squares, and the standard deviation of the rest."""
-    pair = valid[:, 1:]
-    ones = np.ones((*u.shape[:2], 1))
-    x = np.concatenate([states, u, ones], axis=-1)[:, :-1][pair]
-    after = states[:, 1:][pair]
-    weights = np.linalg.lstsq(x, after, rcond=None)[0].T
-    d = states.shape[-1]
-    return weights[:, :d], weights[:, d:-1], weights[:, -1], (after - x @ weights.T).std(0)
+    states: jax.Array, u: jax.Array, valid: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """A, B and c of the next state by least squares, and the standard deviation of the rest.
+
+    Inputs are taken in units of their root mean square, and those that never differ from 0 have no
+    effect.
+    """
+    pair = (valid[:, 1:] & valid[:, :-1])[..., None]
+    count, d = jnp.maximum(jnp.sum(pair), 1), states.shape[-1]
+    size = jnp.sqrt(jnp.mean(u**2, axis=(0, 1)))
+    size = jnp.where(size > 0, size, 1.0)
+    ones = jnp.ones((*u.shape[:2], 1))
+    x = jnp.concatenate([states, u / size[None, None], ones], axis=-1)
+    x = jnp.where(pair, x[:, :-1], 0.0).reshape(-1, x.shape[-1])
+    after = jnp.where(pair, states[:, 1:], 0.0).reshape(-1, d)
+    gram = matmul(x.T, x) / count + RIDGE * jnp.eye(x.shape[1])
+    weights = linalg.solve_positive(gram, matmul(x.T, after) / count).T  # [d, d + m + 1]
+    rest = after - matmul(x, weights.T)
+    effect = weights[:, d:-1] / size[None]
+    return weights[:, :d], effect, weights[:, -1], jnp.sqrt(jnp.sum(rest**2, axis=0) / count)

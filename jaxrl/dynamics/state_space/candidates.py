@@ -1,0 +1,139 @@
+"""A state-space model that learns from a stream of samples, and how likely it is.
+
+Its marginal likelihood, by Laplace's approximation, is its posterior at the mode less the nats that
+the samples told of the field: a field of more freedom fits better and pays for it (MacKay 1992).
+So models of several kinds of fields can be compared while they learn side by side.
+
+Letters: d dimensions of the state, m inputs, n channels, R regressors, T samples.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.state_space import coordinates, field_posterior, information, move
+from jaxrl.dynamics.state_space.absorption import absorb
+from jaxrl.dynamics.state_space.field_posterior import FieldPosterior, Prior
+from jaxrl.dynamics.state_space.filter import (
+    Prediction,
+    Record,
+    correct,
+    filter_states,
+    first_belief,
+    predict,
+)
+from jaxrl.dynamics.state_space.initial_guess import initial_guess
+from jaxrl.dynamics.state_space.model import Params, StateSpace, layers
+from jaxrl.dynamics.state_space.scoring import improve
+
+UNFITTED = -1e30
+"""Instead of the logarithm of a marginal likelihood: finite, but less likely than any fit."""
+
+
+class Candidate(NamedTuple):
+    """A model, and where its state is."""
+
+    posterior: FieldPosterior  # with all parameters
+    expected: Belief  # of the state at the next sample
+    regressors: jax.Array  # [R] x of the last state and its input; 0 before the first
+    log_evidence: jax.Array  # log p(samples at the last fit); `UNFITTED` before it
+
+
+def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
+    """A candidate that knows nothing yet: its state stands still, seen by the first channels.
+
+    A network of inputs draws its layers from `key`.
+    """
+    count, d = len(model.is_count), model.dims
+    params = Params(
+        transition=jnp.zeros((d, d)),
+        drift=jnp.zeros(d),
+        effect=jnp.zeros((d, model.num_inputs)),
+        log_process=jnp.zeros(d),
+        matrix=jnp.eye(count, d),
+        offset=jnp.zeros(count),
+        log_noise=jnp.zeros(count),
+        first_mean=jnp.zeros(d),
+        first_log_deviation=jnp.zeros(d),
+        **layers(model, key),
+    )
+    nothing = information.nothing(model, params)
+    posterior = field_posterior.field_posterior(model, params, nothing, prior)
+    posterior = posterior._replace(covariance=jnp.eye(d))
+    rows = len(move.parameters(model, params).move)
+    return Candidate(posterior, first_belief(params), jnp.zeros(rows), jnp.asarray(UNFITTED))
+
+
+def take(
+    model: StateSpace,
+    candidate: Candidate,
+    sample: Record,
+    prediction: Prediction,
+) -> Candidate:
+    """The candidate after one more sample: `y` `[n]`, then the input `u` `[m]`."""
+    y, u, observed, _ = sample
+    before = candidate.expected
+    belief, _ = correct(model, candidate.posterior.params, before, y, observed)
+    posterior = absorb(model, candidate.posterior, candidate.regressors, before, belief, observed)
+    expected, _ = predict(model, posterior.params, belief, u, prediction)
+    regressors = move.regressors(model, posterior.params, belief.mean, u)
+    return Candidate(posterior, expected, regressors, candidate.log_evidence)
+
+
+def refit(
+    model: StateSpace,
+    candidate: Candidate,
+    record: Record,
+    steps: jax.Array,
+    prior: Prior,
+    prediction: Prediction,
+    key: jax.Array,
+) -> Candidate:
+    """The likelier one of two fits to all samples `[T]`: from a guess, and from where it is.
+
+    `steps`, int32 `[2]`, are those of scoring of each, 0: without it. Consumes `key`.
+    """
+    one = jax.tree.map(lambda x: x[None], record)
+    guess = initial_guess(model, one, key)
+    starts = jax.tree.map(lambda *x: jnp.stack(x), guess, candidate.posterior.params)
+
+    def of_start(start: tuple[Params, jax.Array]) -> Candidate:
+        return fit(model, start[0], record, start[1], prior, prediction)
+
+    both = jax.lax.map(of_start, (starts, steps))
+    evidence = jnp.where(jnp.isnan(both.log_evidence), -jnp.inf, both.log_evidence)
+    return jax.tree.map(lambda x: x[jnp.argmax(evidence)], both)
+
+
+def fit(
+    model: StateSpace,
+    params: Params,
+    record: Record,
+    steps: jax.Array | int,
+    prior: Prior,
+    prediction: Prediction,
+) -> Candidate:
+    """A candidate after so many steps of scoring from `params` on all samples `[T]`.
+
+    States are standardised first. Without steps its marginal likelihood is `UNFITTED`.
+    """
+    before = filter_states(model, params, record, prediction).belief.mean
+    deviations = field_posterior.prior_deviations(model, params, prior)[model.dims :]
+    deviations = deviations.reshape(-1, model.dims)
+    params = coordinates.standardise(model, params, before, record.valid, deviations)
+
+    def advance(_, carry: tuple) -> tuple:
+        params, _, _ = carry
+        return improve(model, params, record, prior, prediction)[:3]
+
+    start = (params, information.nothing(model, params), jnp.asarray(UNFITTED))
+    params, known, height = jax.lax.fori_loop(0, steps, advance, start)
+    posterior = field_posterior.field_posterior(model, params, known, prior)
+    beliefs = filter_states(model, params, record, prediction).belief
+    last = jnp.maximum(jnp.sum(record.valid) - 1, 0)
+    belief, u = jax.tree.map(lambda x: x[last], (beliefs, record.u))
+    expected, _ = predict(model, params, belief, u, prediction)
+    regressors = move.regressors(model, params, belief.mean, u)
+    return Candidate(posterior, expected, regressors, height - posterior.information)

@@ -1,0 +1,141 @@
+"""Experiments where nobody knows how the state is observed: a run, its scores, what it refuses."""
+
+import shutil
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.table import Table
+
+from jaxrl import checkpoint
+from jaxrl.dynamics import stimulation
+from jaxrl.dynamics.state_space import choice, move
+from train.host import command, compiled, settings
+from train.host.metrics_file import read_metrics
+from train.host.records import CHECKPOINTS
+from train.vector_field import scores
+from train.vector_field.config import make_env, make_learner, make_models
+from train.vector_field.experiments import fields_at, relative_error
+from train.vector_field.program import PROGRAM
+from train.vector_field.reach import scored_points
+from train.vector_field.training import make_training
+
+SMALL = (
+    "latent --online.fields polynomial --policies bang50 --online.agent.first-fit=60 "
+    "--online.agent.first-steps=2 --online.agent.steps=1 --env.channels=5 "
+    "--run.num-seeds=2 --run.total-steps=100 --run.chunk-steps=50 --run.checkpoint-every=1"
+)
+UNDRAWN = PROGRAM._replace(pictures=lambda *_, **__: (), tables=lambda run: ())
+
+
+def configured(flags: str):
+    return command.parse(PROGRAM, flags.split())[0]
+
+
+@pytest.mark.parametrize(
+    "flags", ["", "--env.observation loglinear --env.noise poisson --env.bin-width 0.5"]
+)
+def test_a_perfect_model_has_no_error(flags):
+    """In other coordinates than those of the world: its states are R z + t."""
+    config = configured(f"latent --online.fields polynomial {flags}")
+    env, learner = make_env(config), make_learner(config)
+    world = env.params(jax.random.key(3), 1.0, bin_width=config.env.bin_width)
+    agent = learner.make(stimulation.Config(kind="hold"), world)
+    state = agent.init(jax.random.key(0), jnp.zeros(env.channels))
+    turn, shift = np.array([[0.8, -0.3], [0.2, 0.6]]), np.array([0.3, -0.2])
+    back = np.linalg.inv(turn)
+    candidate = state.params.choice.candidates[0]
+    params, true = candidate.posterior.params, world.emission[0]
+    matrix = np.asarray(true.weight, np.float64) @ back
+    bias = np.asarray(true.bias) + (np.log(config.env.bin_width) if "poisson" in flags else 0)
+    # Least squares of the features on the true displacements, which are cubic.
+    places = np.random.default_rng(0).uniform(-3, 3, (400, 2))
+    velocity = np.asarray(env.velocity(jnp.asarray(places, jnp.float32), world), np.float64)
+    moves = velocity @ turn.T * float(world.dt)
+    ours = jnp.asarray(places @ turn.T + shift, jnp.float32)
+    models = make_models(config)
+    rows = jax.vmap(lambda z: move.regressors(models[0], params, z, jnp.zeros(2)))(ours)
+    weights = np.linalg.lstsq(np.asarray(rows, np.float64), moves, rcond=None)[0]
+    params = move.replace(
+        models[0],
+        params,
+        move.parameters(models[0], params)._replace(move=jnp.asarray(weights, jnp.float32)),
+    )
+    params = params._replace(
+        matrix=jnp.asarray(matrix, jnp.float32),
+        offset=jnp.asarray(bias - matrix @ shift, jnp.float32),
+    )
+    candidate = candidate._replace(posterior=candidate.posterior._replace(params=params))
+    known = state.params._replace(choice=choice.choose([candidate]))
+    state = state._replace(params=known)
+    points = scored_points(2.0, 2)
+    learned, field = fields_at(env, learner, state, points)
+    assert float(relative_error(learned, field, jnp.ones(points.shape[:-1]))) < 1e-2
+    # Its deviation is that of a displacement, mapped back and by time.
+    z = jnp.array([0.4, -0.7])
+    covariance = choice.covariance(
+        models, known.choice, jnp.asarray(turn @ np.asarray(z) + shift, jnp.float32)
+    )
+    by_time = back / float(world.dt)
+    expected = np.trace(by_time @ np.asarray(covariance) @ by_time.T) / 2
+    np.testing.assert_allclose(learner.uncertainty(state, z), expected, rtol=1e-2)
+
+
+@pytest.mark.slow
+def test_stopping_and_resuming_changes_nothing(tmp_path, monkeypatch):
+    """A fit is made after the checkpoint, from which the run goes on as if nothing happened."""
+    nothing = {"score": "field_error", "compile_seconds": 0.0, "seconds": 0.0, "seeds": []}
+    monkeypatch.setattr(scores, "evaluate", lambda *_: settings.Evaluation(nothing, Table()))
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run = partial(command.main, UNDRAWN)
+    assert run(arguments=[*SMALL.split(), f"--run.directory={whole}"]) == 0
+    broken.mkdir()
+    for name in ("config.yaml", "metrics.jsonl"):
+        shutil.copy(whole / name, broken)
+    shutil.copytree(whole / CHECKPOINTS, broken / CHECKPOINTS)
+    first, last = sorted(checkpoint.steps(broken / CHECKPOINTS))
+    for path in (broken / CHECKPOINTS).iterdir():
+        if str(last) in path.name:
+            shutil.rmtree(path)
+    assert checkpoint.steps(broken / CHECKPOINTS) == [first]
+    assert run(["--resume", str(broken)]) == 0
+    chex.assert_trees_all_equal(bits(whole), bits(broken))
+    rows = read_metrics(whole)
+    errors = [row["agent"]["error"][0][0] for row in rows]
+    assert errors[:2] == pytest.approx([1.0, 1.0])  # nothing is known before the first fit
+    assert errors[2] != 1.0
+    assert np.isfinite(errors).all()
+
+
+def bits(directory) -> list:
+    """The last state of a run; of keys their numbers."""
+    config = configured(f"--resume {directory}")
+    beginning = compiled.init_all(make_training(config).init, config.run.members.starts)
+    like = jax.eval_shape(beginning, config.run.members.starts)
+    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    leaves = jax.tree.leaves(checkpoint.restore(directory / CHECKPOINTS, like)[0])
+    return [jax.random.key_data(x) if is_key(x) else x for x in leaves]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("latent --stop-gain=0.1", "--stop-gain is for the learners bayesian and family"),
+        ("latent --env.observation=mlp", "choose --env.observation linear or loglinear, not mlp"),
+        ("latent --env.noise=none", "state_space knows no channels linear with noise none"),
+        ("latent --online.fields rbf rbf", "--online.fields are rbf, rbf; give at least one"),
+        ("latent --vae.window=9", "--vae.window has no effect"),
+        ("latent --online.agent.capacity=9", "run.total_steps sets it"),
+        ("vector_field --online.effect=mlp", "it needs learner state_space"),
+        ("vector_field --state-space.starts=3", "it needs --data"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert command.main(PROGRAM, flags.split()) == 2
+    error = capsys.readouterr().err
+    assert message in " ".join(error.split())
+    assert "Traceback" not in error
