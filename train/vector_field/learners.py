@@ -163,7 +163,7 @@ def state_space(
         forecast=lambda agent, *seen, **more: choice.forecast(
             models, config.prediction, agent.params.choice, *seen, **more
         ),
-        own=lambda agent: Own(
+        own=lambda agent: with_planning(
             partial(choice.beliefs, models, config.prediction, agent.params.choice),
             own_velocity(agent),
             partial(choice.emission_mean, models, agent.params.choice),
