@@ -11,10 +11,10 @@ from rich.console import Console
 
 from jaxrl.checks import Count, CountOrZero
 from train.host import records, start
-from train.host.command import command, parse
+from train.host.command import command, parse, with_flags
 from train.host.config import check_options, field_of, flag, plain, rebuild
 from train.host.defaults import fields_in, preset_line
-from train.host.errors import UsageError
+from train.host.errors import UsageError, in_one_line
 from train.host.flags import parse_known
 from train.host.numbers import quantity
 from train.host.program import Program, find
@@ -105,6 +105,10 @@ def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
     config = with_evaluation(config, num_seeds=1)  # some presets have several
     search_plan.refuse_options(options, Options.seeds)
     config = without_scores(config, fields_in(flags))
+    try:
+        config = program.complete(config)
+    except ValueError as error:
+        raise UsageError(with_flags(in_one_line(error), config)) from error
     found = sweep_of(program, preset, config, options, variations)
     directory = Path(options.directory or records.create_dated(Path("runs"), f"sweep-{name}"))
     if options.directory:

@@ -261,6 +261,31 @@ def test_a_switch_is_on_or_off(said, tmp_path):
         command.begin("snake", "", command.Options(["agent.standardise=1,2"]), [])
 
 
+def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, monkeypatch):
+    """For all members, before anything is written."""
+    snake, calls = command.program_of("snake"), []
+
+    def complete(config):
+        calls.append(config)
+        agent = dataclasses.replace(config.agent, clip=0.123)
+        return dataclasses.replace(config, agent=agent)
+
+    monkeypatch.setattr(command, "program_of", lambda name: snake._replace(complete=complete))
+    options = command.Options(["agent.entropy_weight=0.01,0.02"], directory=str(tmp_path / "s"))
+    found = command.begin("snake", "", options, [])
+    assert len(calls) == 1
+    assert found.config.agent.clip == 0.123
+
+    def refuse(config):
+        raise ValueError("FILE.npz is empty")
+
+    monkeypatch.setattr(command, "program_of", lambda name: snake._replace(complete=refuse))
+    options = command.Options(options.vary, directory=str(tmp_path / "other"))
+    with pytest.raises(UsageError, match=r"FILE\.npz is empty"):
+        command.begin("snake", "", options, [])
+    assert not (tmp_path / "other").exists()
+
+
 @pytest.mark.parametrize("name", ["nope", "os", "7", "snake/"])
 def test_an_unknown_program_is_told_which_there_are(name, tmp_path, capsys):
     assert command.main([name, "--vary", VARY, "--directory", str(tmp_path / "s")]) == REFUSED
