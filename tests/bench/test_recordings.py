@@ -16,6 +16,7 @@ def test_the_bench_goes_on_and_its_tables_are_written(tmp_path, monkeypatch, cap
     recordings.main([*few, "--models", "simple"])
     assert len(capsys.readouterr().out.splitlines()) == 3
     monkeypatch.setitem(recordings.MODELS, "mean", fit_mean)
+    few += ["--models", "true", "simple", "mean"]
     recordings.main(few)  # the true model and the mean alone
     assert [x.split()[2] for x in capsys.readouterr().out.splitlines()] == ["true:", "mean:"]
     recordings.main(few)

@@ -265,7 +265,10 @@ def check(config: Config) -> None:
     if config.data:
         return  # nothing of the learners of experiments matters
     if config.env.noise == "auto":
-        raise ValueError("env.noise auto is for --data: choose gaussian, poisson or none")
+        raise ValueError(
+            "env.noise auto finds out what recordings hold: give --data FILE.npz, or choose "
+            "gaussian, poisson or none"
+        )
     for name in config.env.fields:
         check_name("field", name, (*FIELDS, CART_POLE))
         if name == CART_POLE:
