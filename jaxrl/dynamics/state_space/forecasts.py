@@ -19,6 +19,9 @@ from jaxrl.dynamics.state_space.model import Params, StateSpace, step
 from jaxrl.dynamics.state_space.quantiles import quantiles
 from jaxrl.linalg import matmul
 
+BATCH = 32
+"""Beliefs whose particles are in memory at once."""
+
 
 class Forecast(NamedTuple):
     """Of observations now and up to H steps later."""
@@ -100,4 +103,5 @@ def moments(
         own = jnp.where(model.is_count[None], mean, jnp.exp(2 * params.log_noise)[None])
         return Moments(mean, spread + own)
 
-    return jax.vmap(of_belief)(beliefs, u, jax.random.split(key, len(u)))
+    each = (beliefs, u, jax.random.split(key, len(u)))
+    return jax.lax.map(lambda x: of_belief(*x), each, batch_size=BATCH)
