@@ -106,7 +106,7 @@ def test_counts_move_the_state_to_the_mode_and_weigh_as_by_quadrature():
         count = y * eta - np.exp(eta) - special.gammaln(y + 1)
         return float(count.sum() - 0.5 * (z - m) ** 2 / variance)
 
-    mode = optimize.minimize_scalar(lambda z: -log_joint(z), bracket=(m - 1, m + 1)).x
+    mode = float(optimize.minimize(lambda z: -log_joint(z[0]), [m]).x[0])
     curvature = 1 / variance + np.sum(matrix**2 * np.exp(matrix * mode + offset))
     np.testing.assert_allclose(belief.mean, mode, atol=2e-3)
     np.testing.assert_allclose(belief.covariance, 1 / curvature, rtol=2e-3)
