@@ -21,7 +21,7 @@ from rich.table import Table
 from jaxrl.dynamics.state_space import fit as fits
 from jaxrl.dynamics.state_space.filter import Prediction, Record
 from jaxrl.dynamics.state_space.initial_guess import initial_guess
-from jaxrl.dynamics.state_space.model import Params, StateSpace, check, layers
+from jaxrl.dynamics.state_space.model import Params, StateSpace, check
 from jaxrl.loop import Metrics
 from train.host import scores, settings
 from train.host.errors import in_one_line
@@ -138,17 +138,16 @@ def make_training(config: Config) -> settings.Training:
     problem, dynamics = problem_of(config), config.state_space
     record = state_space.record_of(problem.training)
     newest = state_space.record_of(baselines.newest(problem.training, selection.MOST_STEPS))
-    guesses = first_guesses(problem.model, newest, dynamics.starts)
     fit = selection.fit_config(dynamics, dynamics.steps)
 
     def init(key: jax.Array) -> State:
         layer_key, key = jax.random.split(key)
-        keys = jax.random.split(layer_key, dynamics.starts)
-        drawn = jax.vmap(partial(layers, problem.model))(keys)
-        running = jax.vmap(partial(fits.init, fit))(guesses._replace(**drawn))
+        guesses = first_guesses(problem.model, newest, dynamics.starts, layer_key)
+        running = jax.vmap(partial(fits.init, fit))(guesses)
         agent = Agent(jax.tree.map(lambda x: x[0], running.params), running)
         return State(agent, key, jnp.zeros((), jnp.int32))
 
+    jax.eval_shape(init, jax.random.key(0))  # refuses dimensions that the channels cannot show
     return settings.Training(
         init=init,
         update=partial(update, fit, problem.model, record),
@@ -162,10 +161,15 @@ def make_training(config: Config) -> settings.Training:
     )
 
 
-def first_guesses(model: StateSpace, record: Record, starts: int) -> Params:
-    """`[S, ...]`, each from principal components of differently smoothed observations."""
-    widths = [SMOOTHING[i % len(SMOOTHING)] for i in range(starts)]
-    of_each = [initial_guess(model, record, jax.random.key(i), x) for i, x in enumerate(widths)]
+def first_guesses(model: StateSpace, record: Record, starts: int, key: jax.Array) -> Params:
+    """`[S, ...]`, each from principal components of differently smoothed observations.
+
+    Networks draw their layers. Consumes `key`.
+    """
+    of_each = [
+        initial_guess(model, record, each, SMOOTHING[i % len(SMOOTHING)])
+        for i, each in enumerate(jax.random.split(key, starts))
+    ]
     return jax.tree.map(lambda *x: jnp.stack(x), *of_each)
 
 
