@@ -94,11 +94,21 @@ def everywhere(mesh: Mesh | None) -> NamedSharding | None:
 def compiler_options(program: Any) -> dict[str, str | bool]:
     """The XLA options that a program (a jaxpr) needs.
 
-    Matrix products with results of more than six axes, as in experiments of several policies and
-    seeds, crash the default CPU kernels of jaxlib 0.10; the option selects other kernels.
+    Sums over products with many axes, as in experiments of several policies and seeds, crash the
+    default CPU kernels of jaxlib 0.10.2 and 0.11.0 (https://github.com/jax-ml/jax/issues/39257);
+    the option selects other kernels. No crash is known of products with five axes or fewer.
     """
-    axes = (x.outvars[0].aval.ndim for x in equations(program) if x.primitive.name == "dot_general")
-    return small_products() if max(axes, default=0) > 6 else {}
+    return small_products() if max(map(summed_axes, equations(program)), default=0) > 5 else {}
+
+
+def summed_axes(equation: Any) -> int:
+    """The number of axes of the products that one equation of a jaxpr sums; 0 where it does not."""
+    if equation.primitive.name == "dot_general":
+        (contracted, _), _ = equation.params["dimension_numbers"]
+        return equation.outvars[0].aval.ndim + len(contracted)
+    if equation.primitive.name == "reduce_sum":
+        return equation.invars[0].aval.ndim
+    return 0
 
 
 def small_products() -> dict[str, str | bool]:

@@ -20,7 +20,7 @@ def product(axes: int):
     return jax.jit(function)
 
 
-@pytest.mark.parametrize(("axes", "is_special"), [(2, False), (6, False), (7, True)])
+@pytest.mark.parametrize(("axes", "is_special"), [(2, False), (4, False), (5, True), (7, True)])
 def test_products_of_many_axes_are_compiled_without_the_kernels_that_crash(axes, is_special):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2,) * (axes - 2) + (3, 3)), jnp.float32)
     traced = product(axes).trace(x)
@@ -29,6 +29,16 @@ def test_products_of_many_axes_are_compiled_without_the_kernels_that_crash(axes,
     result = traced.lower().compile(options)(x)
     square = np.asarray(x) @ np.asarray(x)
     np.testing.assert_allclose(result, square @ square, rtol=1e-3, atol=1e-3)
+
+
+def test_sums_over_products_written_out_count_too():
+    total = jax.jit(lambda x, y: (x * y).sum(3))
+    for axes, is_special in ((5, False), (6, True), (8, True)):
+        x = jnp.ones((1,) * (axes - 2) + (2, 3))
+        traced = total.trace(x, x)
+        options = compiled.compiler_options(traced.jaxpr.jaxpr)
+        assert bool(options) == (is_special and jax.default_backend() == "cpu")
+        np.testing.assert_array_equal(traced.lower().compile(options)(x, x), x.sum(3))
 
 
 def test_a_program_without_products_needs_no_options():
