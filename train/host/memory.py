@@ -4,7 +4,9 @@ What is needed is at least the state and the largest array of an update, known f
 before anything is compiled, and then what the compiler says that the program uses.
 """
 
+import ctypes
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,18 @@ def refuse_compiled(compiled: Any, program: Any, config: Any) -> None:
         return  # without a search for the largest array
     largest = max(arrays(program), key=size_of)
     refuse(needed, "the largest array of its program is", largest, config)
+
+
+def return_free_memory() -> None:
+    """Gives the system back what is free in this process.
+
+    Compilers allocate much in small pieces, of which glibc keeps what is freed: after some large
+    programs that is gigabytes.
+    """
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc alone has it
+        if trim is not None:
+            trim(0)
 
 
 def needed_by(compiled: Any) -> int | None:

@@ -102,6 +102,7 @@ def compile_within_memory(
 ) -> compiled.Programs:
     """Compiles. Raises UsageError if the compiled program needs more memory than there is."""
     programs = traced.compile(has_small_products)
+    memory.return_free_memory()
     memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config)
     return programs
 

@@ -23,7 +23,7 @@ from jaxrl.dynamics.state_space.filter import Prediction, Record
 from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace, check
 from jaxrl.loop import Metrics
-from train.host import scores, settings
+from train.host import memory, scores, settings
 from train.host.errors import in_one_line
 from train.host.numbers import quantity
 from train.host.progress import busy
@@ -242,6 +242,7 @@ def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> s
 
     with busy("fitting simple models"):
         simple, order = simple_scores(problem)
+    memory.return_free_memory()
     about = {
         "step_time": each.length,
         "time_unit": each.unit,

@@ -9,7 +9,6 @@ Letters: B starts of forecasts, K steps ahead, n channels.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -21,7 +20,7 @@ from jaxrl.dynamics.state_space import fit as fits
 from jaxrl.dynamics.state_space.filter import Record
 from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace
-from train.host import compiled
+from train.host import compiled, memory
 from train.vector_field import baselines, episodes
 from train.vector_field.config import Config, Dynamics
 from train.vector_field.prediction_scores import Starts, all_at, starts_of
@@ -211,7 +210,9 @@ def side_by_side(work: Callable, items: Sequence) -> Iterable:
 
     def on_device(place: int) -> Trial:
         with jax.default_device(devices[place % len(devices)]):
-            return work(items[place])
+            trial = work(items[place])
+        memory.return_free_memory()
+        return trial
 
     with ThreadPoolExecutor(len(items)) as threads:
         return list(threads.map(on_device, range(len(items))))
@@ -236,22 +237,18 @@ def fit_config(dynamics: Dynamics, steps: int) -> fits.Config:
 def advance(
     config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
 ) -> fits.Fit:
-    """All gradient steps of a fit."""
-    return _compiled()(config, model, fit, record, key)
+    """All gradient steps of a fit, by a program that is forgotten after them."""
 
+    def run(
+        config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
+    ) -> fits.Fit:
+        def step(i: jax.Array, fit: fits.Fit) -> fits.Fit:
+            return fits.gradient_step(config, model, fit, record, jax.random.fold_in(key, i))[0]
 
-@cache
-def _compiled() -> Callable[..., fits.Fit]:
-    return jax.jit(_advance, compiler_options=compiled.small_products())
+        return jax.lax.fori_loop(0, config.steps, step, fit)
 
-
-def _advance(
-    config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
-) -> fits.Fit:
-    def step(i: jax.Array, fit: fits.Fit) -> fits.Fit:
-        return fits.gradient_step(config, model, fit, record, jax.random.fold_in(key, i))[0]
-
-    return jax.lax.fori_loop(0, config.steps, step, fit)
+    program = jax.jit(run, compiler_options=compiled.small_products())
+    return program(config, model, fit, record, key)
 
 
 def errors(problem: Problem, dynamics: Dynamics, model: StateSpace, params: Params) -> np.ndarray:
