@@ -1,4 +1,5 @@
-"""How every test runs: JAX's strict modes, no display, one cache of programs, long files first."""
+"""How every test runs: JAX's strict modes, no display, one cache of programs, little memory, long
+files first."""
 
 import os
 from collections.abc import Iterator
@@ -42,6 +43,23 @@ def compiled_with_care() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", True)
+
+
+MANY_BYTES = 3 * 2**29  # of one worker
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _free_compiled_programs() -> Iterator[None]:
+    """Forgets what the tests of a file have compiled once a worker holds much."""
+    yield
+    if resident_bytes() > MANY_BYTES:
+        jax.clear_caches()
+
+
+def resident_bytes() -> int:
+    """The memory that this process holds; 0 where the system does not say."""
+    statm = Path("/proc/self/statm")
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
 
 
 LONG_FILES = (
