@@ -117,6 +117,11 @@ def gathered(loaded: dict[str, Run], options: Options) -> tuple[dict[str, Any], 
         "records": [contents.record(run, training.labels) for _, run, training in of_all],
         "evaluations": [contents.scores(run) for run in loaded.values()],
         "distributions": found,
+        # a run without episodes is looked at in its pictures
+        "pictures": [
+            [] if scene is not None else contents.pictures_of(run)
+            for scene, run in zip(scenes, loaded.values(), strict=True)
+        ],
         "scenes": [None if scene is None else contents.scene(scene, arrays) for scene in scenes],
         "arrays": arrays.text(),
         "made": f"Made on {time.strftime('%Y-%m-%d')} by python -m train.report.",

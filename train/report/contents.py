@@ -1,5 +1,6 @@
 """What a report says of a run: how to repeat it, its record, its scores, its episodes."""
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
@@ -149,6 +150,14 @@ def plain_numbers(values: np.ndarray) -> Any:
     if values.ndim > 1:
         return [plain_numbers(row) for row in values]
     return [float(f"{x:.6g}") for x in values]
+
+
+def pictures_of(run: Run) -> list[dict[str, str]]:
+    """The pictures in the directory of a run, whole, by name."""
+    return [
+        {"name": path.stem, "png": base64.b64encode(path.read_bytes()).decode()}
+        for path in sorted(run.directory.glob("*.png"))
+    ]
 
 
 def scores(run: Run) -> dict[str, Any] | None:

@@ -1,5 +1,6 @@
 """The page: whole, of one file, and refused in one line where it cannot be made."""
 
+import base64
 import json
 import re
 
@@ -47,6 +48,17 @@ def test_the_page_asks_nobody_for_anything():
     assert addresses <= {"http://www.w3.org/2000/svg"}
     assert not re.search(r"<(link|script|img)[^>]+(src|href)=\"(?!data:)", html)
     assert html.count("scenes.snake = {") == 1  # though both runs need it
+
+
+def test_a_run_without_episodes_shows_its_pictures(tmp_path, monkeypatch):
+    run = untrained.snake()._replace(directory=tmp_path)
+    pixel = b"the bytes of a picture"
+    (tmp_path / "portrait.png").write_bytes(pixel)
+    assert data_of(report.made({"one": run}, FEW))["pictures"] == [[]]
+    monkeypatch.setattr(report.abilities, "scene_of", lambda run, wanted: None)
+    ((picture,),) = data_of(report.made({"one": run}, FEW))["pictures"]
+    assert picture["name"] == "portrait"
+    assert base64.b64decode(picture["png"]) == pixel
 
 
 def test_equal_keys_show_equal_games():

@@ -117,6 +117,14 @@ function evaluation() {
   return parts.some((x) => x) ? section("Evaluation", ...parts) : "";
 }
 
+/** The pictures of runs that have no episodes. */
+function pictures() {
+  const parts = (REPORT.pictures ?? []).flatMap((those, i) => those.map(({ name, png }) =>
+    element("figure", {}, element("img", { src: `data:image/png;base64,${png}`, alt: words(name) }),
+      element("figcaption", {}, REPORT.runs.length > 1 ? runName(i) : "", words(name)))));
+  return parts.length ? [section("Pictures", ...parts)] : [];
+}
+
 function settings() {
   return section("Settings and how to repeat it", ...REPORT.runs.map((run, i) => {
     const rows = run.settings.map(({ name, value, changed }) =>
@@ -181,7 +189,7 @@ async function start() {
     globalThis.player = player; // for people who try things in the console
   }
   area.append(...results());
-  content.append(area, settings());
+  content.append(...pictures(), area, settings());
   subtitle();
   if (REPORT.live) follow(area);
   document.body.dataset.ready = "yes";
