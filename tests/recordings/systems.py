@@ -98,6 +98,12 @@ def many_channels(rng: np.random.Generator) -> tuple[Model, Inputs]:
     return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
 
 
+def bursts(rng: np.random.Generator) -> tuple[Model, Inputs]:
+    """Neurons that fire up to dozens of times in a bin, and then hardly at all."""
+    channels = units(rng, 30, 2, 1.3, rate=0.6)
+    return Model(circling(PERIOD), np.full(2, 0.06), channels), pulses
+
+
 def counts_and_numbers(rng: np.random.Generator) -> tuple[Model, Inputs]:
     """Ten channels of numbers beside twenty of counts."""
     pairs = zip(numbers(rng, 10, 2, 2.2), units(rng, 20, 2, 0.75), strict=True)
@@ -222,6 +228,7 @@ SYSTEMS: dict[str, System] = {
     "linear": System(linear, USUAL, SMALL),
     "two_wells": System(two_wells, USUAL, SMALL),
     "mixed": System(counts_and_numbers, USUAL, SMALL),
+    "bursts": System(bursts, USUAL, SMALL),
     "many_channels": System(many_channels, USUAL, SMALL),
     "two_oscillators": System(two_oscillators, USUAL, SMALL),
     "lorenz": System(lorenz, USUAL, SMALL),

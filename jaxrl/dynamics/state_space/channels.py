@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jaxrl.dynamics.state_space.model import Params
 from jaxrl.linalg import matmul
 
+LEAST_COUNT = 0.3
+"""Stands for a count of 0, whose own best rate has no logarithm."""
 LOG_RATES = (-12.0, 8.0)
 """Logarithms of rates of counts are kept between these, so that bad parameters stay finite."""
 
@@ -40,6 +42,20 @@ def response(
         jnp.where(is_count, rate, precision),
     )
     return Response(*(jnp.where(observed, part, 0.0) for part in parts))
+
+
+def chord(is_count: jax.Array, response: Response, y: jax.Array) -> jax.Array:
+    """The mean curvature `[n]` from η to where the channel alone would have it, for a first step.
+
+    That of a count y at the rate λ is the logarithmic mean (λ - y) / (log λ - log y). From a rate
+    far below the count, the curvature there, λ, would send Newton's method far beyond the mode.
+    """
+    is_seen = is_count & (response.curvature > 0)
+    rate, count = jnp.where(is_seen, response.curvature, 1.0), jnp.maximum(y, LEAST_COUNT)
+    ratio = jnp.log(rate / count)
+    is_near = jnp.abs(ratio) < 1e-3  # where the quotient would be one of rounding errors
+    mean = jnp.where(is_near, rate, (rate - count) / jnp.where(is_near, 1.0, ratio))
+    return jnp.where(is_seen, mean, response.curvature)
 
 
 def mean(is_count: jax.Array, params: Params, z: jax.Array) -> jax.Array:

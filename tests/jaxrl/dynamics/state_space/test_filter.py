@@ -115,6 +115,30 @@ def test_counts_move_the_state_to_the_mode_and_weigh_as_by_quadrature():
     np.testing.assert_allclose(log_likelihood, exact, atol=0.01)
 
 
+@pytest.mark.parametrize("distance", [-1.0, 2.5, -2.5])
+def test_counts_far_from_what_was_expected_do_not_throw_the_state_off(distance):
+    """Where Newton's method alone ends up to thousands of standard deviations away."""
+    rng = np.random.default_rng(0)
+    model, params = random_model(None, (True,) * 20)
+    matrix, offset = 1.2 * rng.normal(size=(20, 2)), np.log(rng.uniform(0.2, 0.8, 20))
+    wide = {"first_mean": jnp.zeros(2), "first_log_deviation": jnp.zeros(2)}
+    params = params._replace(
+        matrix=jnp.asarray(matrix, jnp.float32), offset=jnp.asarray(offset, jnp.float32), **wide
+    )
+    y = rng.poisson(np.exp(matrix @ [distance, 0.5 * distance] + offset)).astype(float)
+    belief, _ = correct(
+        model, params, first_belief(params), jnp.asarray(y, jnp.float32), jnp.ones(20, bool)
+    )
+
+    def cost(z: np.ndarray) -> float:
+        eta = matrix @ z + offset
+        return float((np.exp(eta) - y * eta).sum() + 0.5 * z @ z)
+
+    mode = optimize.minimize(cost, [0.5 * distance, 0.25 * distance]).x
+    apart = np.asarray(belief.mean) - mode
+    assert apart @ np.linalg.inv(np.asarray(belief.covariance)) @ apart < 0.2**2
+
+
 def particle_log_likelihood(
     model: StateSpace, params: Params, record: Record, count: int, seed: int
 ) -> float:
