@@ -2,6 +2,7 @@
 files first."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -78,12 +79,26 @@ LONG_FILES = (
 """Begun in this order, before all others, so that no worker is left with one of them at the end."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts by file; each goes to one worker as a whole, which makes its fixtures but once."""
+    """Marks cases, and sorts by file: a file goes to one worker, which makes its fixtures once."""
 
     def place(item: pytest.Item) -> int:
         path = item.path.as_posix()
         found = (i for i, name in enumerate(LONG_FILES) if f"/tests/{name}" in path)
         return next(found, len(LONG_FILES))
 
+    mark_further_cases(items)
     items.sort(key=place)
+
+
+def mark_further_cases(items: list[pytest.Item]) -> None:
+    """Marks as slow the cases of a test beyond its first `fast_cases(count)`."""
+    number = Counter()
+    for item in items:
+        mark = item.get_closest_marker("fast_cases")
+        if mark is not None:
+            name = item.nodeid.partition("[")[0]
+            number[name] += 1
+            if number[name] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)

@@ -116,6 +116,7 @@ def test_the_example_agent_keeps_the_contract(examples: Path):
     agent_checker(agent, env, env.default_params, greedy)
 
 
+@pytest.mark.slow
 def test_the_example_program_has_all_that_ours_have(examples: Path, tmp_path: Path, capsys):
     """Trains, is resumed, evaluated again, exported, and begun with as a policy."""
     program = importlib.import_module("corridor_run").PROGRAM

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from tests.bench import recordings
 from tests.bench.tables import markdown
@@ -10,6 +11,7 @@ from tests.bench.tables import recordings as tables
 from train.vector_field.prediction_scores import Forecasts
 
 
+@pytest.mark.slow
 def test_the_bench_goes_on_and_its_tables_are_written(tmp_path, monkeypatch, capsys):
     out = tmp_path / "recordings.json"
     few = ["--systems", "short", "--seeds", "1", "--particles", "200", "--out", str(out)]

@@ -90,6 +90,7 @@ def test_convolutions_are_refused():
         traffic.products(jax.make_jaxpr(convolve)(jnp.ones((1, 1, 4, 4))).jaxpr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["", ":agent.microbatch_size=16"])
 def test_ppo_exchanges_its_gradients_and_nothing_else_of_size(more):
     """On eight devices: 4 bytes for each parameter and gradient step, by the compiled text."""

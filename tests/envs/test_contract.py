@@ -51,6 +51,7 @@ def test_every_environment_has_a_version():
     assert set(versions.values()) == {"0.1.0"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -71,6 +72,7 @@ def test_every_snake_keeps_the_contract(arguments):
     env_checker(*envs.make("Snake-v0", **arguments))
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -84,6 +86,7 @@ def test_every_grid_keeps_the_contract(arguments):
     env_checker(*envs.make("Grid-v0", **arguments))
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("number", [jnp.nan, jnp.inf, -jnp.inf])
 @pytest.mark.parametrize("env_id", ["Durotaxis-v0", "VectorField-v0", "CircularCartPole-v0"])
 def test_an_action_that_is_no_number_leaves_the_state_finite(env_id, number):

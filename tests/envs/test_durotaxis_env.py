@@ -56,6 +56,7 @@ def one_step(env: Durotaxis, params: Params, colony: Colony, action: Any, **stat
     return jax.jit(env.transition)(jax.random.key(1), before, action, params)
 
 
+@pytest.mark.slow
 def test_another_form_keeps_the_contract():
     form = {"spawning": "isotropic", "action": "nodes", "reward_set": "state_machine"}
     env, params = envs.make("Durotaxis-v0", **form, capacity=16, observation="local")
@@ -84,6 +85,7 @@ def test_an_episode_arrives_and_adds_up():
     assert outcome["reward_distance"] < 5 * way / 599
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("ending", "x", "action", "state"),
     [
@@ -136,6 +138,7 @@ def test_a_colony_that_outgrows_its_limit_at_the_goal_has_not_arrived():
     assert reward[last] < 0
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("number", [jnp.nan, jnp.inf, -jnp.inf])
 @pytest.mark.parametrize("form", actions.FORMS)
 def test_an_action_that_is_no_number_leaves_numbers_behind(form, number):

@@ -24,6 +24,7 @@ def grown(ground: str = "linear"):
     return state, params
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("ground", ["linear", "random"])
 def test_a_colony_is_read_again(ground: str, tmp_path: Path):
     state, params = grown(ground)

@@ -234,6 +234,7 @@ def test_features_of_founders():
     assert not np.any(first(nobody, 0, True).is_vertex)
 
 
+@pytest.mark.slow
 def test_features_of_a_batch_are_those_of_each(colonies):
     """Of few cells and of many, which are computed in different numbers of slots."""
     every = jax.jit(jax.vmap(jax.vmap(pairwise.colony_features)))

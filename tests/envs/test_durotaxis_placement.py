@@ -38,6 +38,7 @@ def test_quarter_turns_are_exact(name: str):
     assert placement.place(str(placement.ANGLES[name] - 360), 90, 60) == placed
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", DIRECTIONS)
 def test_a_colony_goes_where_it_should_as_a_plain_one_does(name: str):
     """The plain one knows directions and walls of the picture only."""

@@ -334,6 +334,7 @@ def test_founders_that_do_not_fit(num_founders: int):
         rules.founders(jax.random.key(0), 8, num_founders, *SIZE)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_colony_without_some_of_its_cells(seed):
     random = np.random.default_rng(seed)

@@ -61,6 +61,7 @@ def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony,
 find = jax.jit(heirs.heirs, static_argnums=3)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
 def test_the_leftmost_child_takes_the_place_of_the_dead(share: float):
     random = np.random.default_rng(int(10 * share))
@@ -123,6 +124,7 @@ def test_a_colony_stays_one_tree_for_many_steps(rightward: bool):
         assert not np.asarray(colony.parent)[len(names) :].max(initial=-1) >= 0
 
 
+@pytest.mark.slow
 def test_the_environment_deletes_as_it_is_told():
     """The same actions: as many nodes at the same places, but only the tree stays connected."""
     key = jax.random.key(0)

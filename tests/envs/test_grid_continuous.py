@@ -41,6 +41,7 @@ def test_a_way_through_a_corner_needs_all_four_tiles():
     assert is_free_way(free, starts, ends).tolist() == [False, False, True]
 
 
+@pytest.mark.slow
 def test_the_environment_keeps_the_contract_and_its_walls():
     env = ContinuousMaze(LAYOUT, 0.7)
     env_checker(env)

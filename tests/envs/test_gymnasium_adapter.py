@@ -64,6 +64,7 @@ def short(env: Any, steps: int = 12) -> Any:
     return env.default_params.replace(max_steps_in_episode=steps)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("env_id", [*envs.ALL, "CartPole-v1", "Pendulum-v1"])
 def test_gymnasium_finds_nothing_to_criticise(env_id):
     with warnings.catch_warnings(record=True) as caught:
@@ -105,6 +106,7 @@ def test_one_environment_is_a_loop_over_the_bare_one():
     assert type(terminated) is type(truncated) is bool
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("env", "mode"),
     [
@@ -208,6 +210,7 @@ def test_observations_may_be_written_to():
         obs[:] = 0
 
 
+@pytest.mark.slow
 def test_actions_of_several_parts():
     env = Durotaxis(capacity=8, num_founders=3, action="nodes")
     params = replace(env.default_params, threshold_nodes=8)
@@ -261,6 +264,7 @@ def test_batches_of_actions_are_checked_one_by_one():
             checked_action(box, [[0.0, wrong]], 1)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("nothing", [np.nan, np.inf, -7.0])
 def test_the_action_of_an_environment_that_begins_anew_is_not_looked_at(nothing):
     """The other two modes have no such step: there every action counts."""

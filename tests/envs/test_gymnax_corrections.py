@@ -39,6 +39,7 @@ LONG = {"max_steps_in_episode": 300}
 NUMBERS = dict.fromkeys(STATES, LONG) | {"MetaMaze-misc": LONG | {"punishment": -2.0}}
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("env_id", STATES)
 def test_what_is_shown_lies_in_the_space(env_id):
     """The ends of everything that is bounded, with clocks from 0 to 300 and from -1 on."""

@@ -37,6 +37,7 @@ def played(env: Snake, steps: int, seed: int = 0):
     return jax.tree.map(lambda *x: np.stack(x), *states)
 
 
+@pytest.mark.slow
 def test_a_body_is_told_by_when_the_head_came_to_each_cell():
     env = Snake(6, 6)
     states = played(env, 40, seed=3)

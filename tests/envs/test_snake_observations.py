@@ -72,6 +72,7 @@ def test_random_and_played_snakes(rows, cols, count, name):
         assert seen[view].max() <= space.high
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("view", "rows", "cols", "name"),
     [
@@ -103,6 +104,7 @@ def test_a_mirror_shows_the_mirrored_game(view):
     same(view, np.asarray(seen), [observe(mirrored(game), view) for game in games], games, 1e-6)
 
 
+@pytest.mark.slow
 def test_a_game_in_a_mirror_is_the_same_game():
     """Left and right are swapped in what is seen and done, in half of the games, to the end."""
     plain, mirror = (Snake(5, 5, "tail", "modern", mirror=on) for on in (False, True))

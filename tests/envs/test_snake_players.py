@@ -169,6 +169,7 @@ def chosen(player: Player, which: str, states: State, seed: int = 0) -> np.ndarr
     return np.asarray(jax.jit(jax.vmap(play))(states, keys))
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("which", RULES)
 def test_every_move_is_that_of_a_slow_player(which: str):
     cases = games(which)

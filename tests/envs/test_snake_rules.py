@@ -60,6 +60,7 @@ def test_greedy_games_under_classic_rules():
     assert seen["entrapped"] > 100
 
 
+@pytest.mark.slow
 def test_full_boards_under_classic_rules():
     """The last meal ends nothing: the game goes on without food until the next move kills."""
     env = Snake(6, 6, "planes")
@@ -112,6 +113,7 @@ def test_starving_under_modern_rules(modern):
     assert duel(env, hungrier, rules, idle, num_steps=100)["starved"] > 40
 
 
+@pytest.mark.slow
 def test_absolute_actions_and_starving_as_truncation():
     """Random play asks for a reversal a quarter of the time."""
     env = Snake(4, 7, "planes", Rules(False, True, True, "truncate"), actions="absolute")
@@ -124,6 +126,7 @@ def test_absolute_actions_and_starving_as_truncation():
     assert duel(env, params, rules, greedy, num_steps=200)["meals"] > 300
 
 
+@pytest.mark.slow
 def test_rules_can_be_mixed():
     env = Snake(4, 4, "planes", Rules(True, True, True, "truncate"), actions="absolute")
     params = Params(max_steps_in_episode=1000, rewards=WEIGHTS)
@@ -150,6 +153,7 @@ def test_a_wrong_rule_does_not_go_unnoticed():
 # Rewards
 
 
+@pytest.mark.slow
 def test_soft_entrapment_and_crowding_are_paid_for_and_seen():
     """Under the rewards of the 256-game system, and under weights that tell all events apart."""
     env = Snake(7, 6, "flood", entrapment="seen", crowding=True)

@@ -36,6 +36,7 @@ def test_two_agents_play_the_slow_game():
     assert tally["games"] > 200
 
 
+@pytest.mark.slow
 def test_rivals_and_guests_are_moved_by_their_action_and_scripts_are_not():
     env = TwoSnake(5, 9, opponents=("greedy", "rival", "guest"), rival=True)
     params = replace(env.default_params, target=3, max_steps_in_episode=17)
@@ -46,6 +47,7 @@ def test_rivals_and_guests_are_moved_by_their_action_and_scripts_are_not():
     np.testing.assert_array_equal(shown["guest"], np.asarray(match.state.opponent) == 2)
 
 
+@pytest.mark.slow
 def test_scripts_play_as_their_slow_twins():
     env = TwoSnake(6, 10, "planes", opponents=SCRIPTS)
     params = replace(env.default_params, target=5, max_steps_in_episode=60)

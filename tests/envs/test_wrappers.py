@@ -124,6 +124,7 @@ def assert_close(found: Any, expected: Any):
     jax.tree.map(same, found, expected)
 
 
+@pytest.mark.fast_cases(1)
 @over_games
 def test_frame_stack_is_a_queue_of_observations(game):
     params = short(game)
@@ -143,6 +144,7 @@ def test_frame_stack_is_a_queue_of_observations(game):
     assert any(step.truncated for step in steps)
 
 
+@pytest.mark.fast_cases(1)
 @over_games
 @pytest.mark.parametrize("reward", [False, True])
 def test_last_action_is_one_hot_and_none_at_the_start(game, reward):
@@ -165,6 +167,7 @@ def test_last_action_is_one_hot_and_none_at_the_start(game, reward):
     assert env.observation_space(params).shape == shown.shape
 
 
+@pytest.mark.fast_cases(1)
 @over_games
 def test_action_repeat_sums_rewards_until_the_end(game):
     params, env = short(game, steps=10), ActionRepeat(game, 4)  # 10 is 4 + 4 + 2
@@ -182,6 +185,7 @@ def test_action_repeat_sums_rewards_until_the_end(game):
     assert any(step.truncated for step in steps)
 
 
+@pytest.mark.fast_cases(1)
 @over_games
 def test_sticky_actions_execute_what_they_draw(game):
     inner = short(game)
@@ -233,6 +237,7 @@ def test_actions_stick_with_the_probability_of_the_params():
         assert abs(stuck.mean() - p) < 5 * np.sqrt(p * (1 - p) / stuck.size)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("game", [BREAKOUT, SNAKE], ids=["Breakout", "Snake"])
 @pytest.mark.parametrize(
     "wrap", [Wrapper, lambda env: FrameStack(env, 1), lambda env: ActionRepeat(env, 1)]
@@ -356,6 +361,7 @@ def reversed_and_twice(env):
     return StickyActions(env, 0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "env",
     [atari(Snake(12, 12, "features")), reversed_and_twice(BREAKOUT)],

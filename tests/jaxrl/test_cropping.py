@@ -72,6 +72,7 @@ def close(actual: Any, expected: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [GRAPH, POOLED], ids=["graph", "pooled"])
 def test_the_same_agent(network):
     plain = ppo.make(network, CONFIG)
@@ -95,6 +96,7 @@ def updated(agent: Agent, state: Any, rollout: Transition) -> Any:
     return agent.update(state, rollout, jax.random.key(2))
 
 
+@pytest.mark.slow
 def test_members_with_numbers_of_their_own():
     """Three seeds and learning rates side by side, one of them with large graphs."""
 

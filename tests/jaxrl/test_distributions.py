@@ -529,6 +529,7 @@ ALL = {
 }
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
 def test_a_batch_is_the_same_as_one_at_a_time(make):
     """And each is a pytree that goes through jit and vmap."""

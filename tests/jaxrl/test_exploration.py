@@ -117,6 +117,7 @@ def q_learners(exponent):
     yield [pqn.make(network, config, greedy) for greedy in (False, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exponent", [None, 2.0])
 def test_q_learners_keep_the_contract(exponent):
     for agent, greedy in q_learners(exponent):

@@ -95,6 +95,7 @@ def test_root_of_a_singular_matrix_whose_first_block_is_nearly_singular(size, ra
     assert np.abs(missed).max() < 1e-3 * np.abs(right / deviation).max()
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("scale", [1e-20, 1e-4, 1.0, 1e4, 1e6])
 @pytest.mark.parametrize("size", [1, 2, 6])
 def test_root_of_one_plus_a_product(size, scale):
@@ -122,6 +123,7 @@ def test_root_of_an_inverse():
     assert np.isfinite(linalg.inverse_root(singular)).all()
 
 
+@pytest.mark.slow
 def test_explicit_meshes_keep_the_examples_where_they_are():
     """On two devices, in a process of its own: each loops over its half."""
     script = """

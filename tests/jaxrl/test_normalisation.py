@@ -130,6 +130,7 @@ def ppo_behind(config: Config, num_envs: int, greedy: bool = False) -> Agent:
     return normalisation.make(agent, config, num_envs)
 
 
+@pytest.mark.slow
 def test_switched_off_it_changes_nothing():
     env, params = gymnax.make("CartPole-v1")
     sizes = LoopConfig(num_envs=4, num_steps=16)

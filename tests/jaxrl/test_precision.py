@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxrl import evaluate, loop, normalisation, precision
 from jaxrl.agent_checker import agent_checker
@@ -57,6 +58,7 @@ def everything() -> Any:
     )
 
 
+@pytest.mark.slow
 def test_a_training_and_its_evaluation_are_the_same_with_64_bits_on():
     expected = everything()
     with jax.enable_x64(True):

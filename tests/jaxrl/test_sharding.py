@@ -32,6 +32,7 @@ def quick() -> dict[str, Any]:
     return answers(*asked, "differences:dqn", "memory:dqn")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_devices_exchange_sums_alone(quick, name):
     assert_only_sums(*quick[f"collectives:{name}"])
@@ -150,6 +151,7 @@ def test_each_block_must_be_an_equal_part_of_a_minibatch():
         dqn.make(QNetwork(MLP((4,)), 2), config, num_envs=N, blocks=K)
 
 
+@pytest.mark.slow
 def test_blocks_are_learned_from_without_a_mesh():
     """And not as one: the draws differ, the environments do not."""
     runs = (make_run("ppo", blocks) for blocks in (1, K))

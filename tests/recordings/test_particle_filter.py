@@ -108,6 +108,7 @@ def test_densities_are_those_of_the_channels():
             np.testing.assert_allclose(logs[i, p], exact, atol=1e-9)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", ["stuart_landau", "two_wells", "mixed", "missing"])
 def test_ranks_of_a_true_model_are_uniform(name):
     """Randomised within counts, over what was observed: mean 1/2 and variance 1/12."""

@@ -23,6 +23,7 @@ LITTLE = settings(
 LESS = settings(LITTLE, max_examples=12)
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("name", fuzz.LOADERS)
 def test_files(name):
     @LITTLE
@@ -34,6 +35,7 @@ def test_files(name):
     tried()
 
 
+@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("name", [*fuzz.PROGRAMS, *fuzz.COMMANDS])
 def test_command_lines(name):
     @LESS

@@ -36,6 +36,7 @@ NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a
 ]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("name", "preset", "field"), NUMBERS)
 def test_numbers_may_be_traced(name, preset, field):
     program = find(name, "a test")

@@ -48,6 +48,7 @@ def assert_same_games(one, other):
     np.testing.assert_allclose(one.return_, other.return_, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("preset", ["ppo", "dqn", "rainbow", "board", "fill"])
 def test_untrained_agents_play_the_same_games(preset):
     config = snake.PRESETS[preset]
@@ -63,6 +64,7 @@ def test_untrained_agents_play_the_same_games(preset):
         assert np.sum(games[0].truncated) > 0  # or nothing was left out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rules", "limit"), [("classic", 100_000), ("modern", 100_000)])
 def test_a_circle_costs_no_time(rules, limit):
     env, params = Snake(8, 8, "tail", rules), Params(max_steps_in_episode=limit)
@@ -86,6 +88,7 @@ def test_a_hunger_that_is_seen_is_waited_for():
     assert Snake(8, 8, "near").position(state, env.default_params) is not None
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("opponent", ["static", "random", "greedy", "defensive", "rival"])
 def test_two_snakes_play_the_same_games(opponent):
     config = with_evaluation(two_snake.PRESETS["direct"], evaluation_games=GAMES)

@@ -29,6 +29,7 @@ def compiled():
     return jax.jit(traced_once(learn)), jax.jit(traced_once(allo_walks.recorded))
 
 
+@pytest.mark.slow
 def test_one_trace_learns_in_two_mazes_as_their_own_agents_do():
     """And serves other numbers in the configuration."""
     learners = [training(SMALL, maze, (16,), 20, 10) for maze in MAZES]

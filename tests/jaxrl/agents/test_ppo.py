@@ -52,6 +52,7 @@ HARDEST = ("ActionObservationReward", "TruncatedClimb")
 """The ones that need all of it; .ci/run does the others, too."""
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "env",
     [
@@ -72,6 +73,7 @@ def test_value_and_policy_reach_the_closed_form(env, key):
     assert np.all(chosen > 0.97)
 
 
+@pytest.mark.slow
 def test_continuous_actions_find_their_targets(key):
     env = toy.TargetAction()
     config = ppo.Config(learning_rate=5e-3, anneal_updates=250.0, entropy_weight=0.0)
@@ -134,6 +136,7 @@ def test_loss_equals_a_calculation_in_numpy(key):
     np.testing.assert_allclose(total, expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_weight_of_the_entropy_adapts_to_a_target(key):
     """The gradient of the loss is that with the adapted number as a fixed weight."""
     params, batch = batch_of(key, 16)
@@ -152,6 +155,7 @@ def test_the_weight_of_the_entropy_adapts_to_a_target(key):
         chex.assert_trees_all_close(found, expected, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_target_keeps_a_policy_random_that_would_settle():
     """Two actions, one of which pays: without a target the entropy goes to 0."""
 
@@ -199,6 +203,7 @@ def test_advantages_are_standardised_within_each_minibatch(key):
     )
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("standardise", [True, False])
 def test_gradients_of_microbatches_add_up_to_that_of_the_minibatch(key, blocks, standardise):
@@ -371,6 +376,7 @@ def rollout_in_parts(steps: int = 6, num_envs: int = 4) -> Transition:
     )
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("weights", [None, (0.5, 0.0, 2.0)])
 def test_components_are_learned_one_by_one_and_add_up(weights):
     """Each as if it were all of the reward; the policy follows their weighted sum."""

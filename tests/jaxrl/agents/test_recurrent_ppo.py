@@ -86,6 +86,7 @@ def sequences_of(lab: Lab, config=USUAL) -> recurrent_ppo.Sequences:
     return recurrent_ppo.make_sequences(lab.network, lab.state.params, lab.rollout, config)
 
 
+@pytest.mark.slow
 def test_before_the_first_step_every_ratio_is_1(lab):
     sequences = sequences_of(lab)
     apply = lambda starts: lab.network.apply(
@@ -135,6 +136,7 @@ def test_advantages_bootstrap_from_the_successor_and_the_memory_after_the_step(l
     np.testing.assert_allclose(found.target, target, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("value_clip", [None, 0.1])
 def test_episodes_of_one_step_are_learned_as_without_a_memory(value_clip):
     """The gradient is that of PPO on a shuffled heap of observations, each with no past."""
@@ -251,6 +253,7 @@ DISCRETE = ActorCritic(MLP(()), 2)
 GAUSSIAN = GaussianActorCritic(MLP((5,)), MLP(()), 1, low=-1.0, high=1.0)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("env", "heads"),
     [(toy.TruncatedClimb(), DISCRETE), (toy.TargetAction(), GAUSSIAN)],
@@ -263,6 +266,7 @@ def test_it_keeps_the_contract_of_agents(env, heads):
     agent_checker(agent, env, (), greedy)
 
 
+@pytest.mark.slow
 def test_configs_vmap_in_one_trace(lab):
     traces = chex.assert_max_traces(n=1)
 
@@ -314,6 +318,7 @@ class Recall:
         return obs, state, reward, is_last, jnp.bool_(False), {"final_observation": jnp.zeros(2)}
 
 
+@pytest.mark.slow
 def test_what_no_policy_without_memory_can_do_is_learned(key):
     env = Recall()
     network: Any = RecurrentActorCritic(MLP((16,)), ActorCritic(MLP(()), 2), 16)

@@ -105,6 +105,7 @@ def test_temperature_rises_where_the_entropy_is_too_low():
 # One gradient update.
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("wanted", [None, -0.3])
 @pytest.mark.parametrize("max_norm", [float("inf"), 0.01])
 def test_a_gradient_step_is_one_of_adam_for_each_part(key, wanted, max_norm):
@@ -270,6 +271,7 @@ def test_the_replay_holds_scaled_actions_and_true_successors():
     chex.assert_trees_all_equal(stored, rollout._replace(action=rollout.extras, extras=()))
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("correlation", [None, 0.9])
 def test_it_keeps_the_contract(correlation):
     networks = (GaussianActor(MLP((8,)), 1, -1.0, 2.0), QFunctions(MLP((8,))))

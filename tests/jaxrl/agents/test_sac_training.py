@@ -74,6 +74,7 @@ def bandits() -> Played:
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(learn_and_play, (axes,)))(configs))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
 def test_the_policy_is_the_exponential_of_the_reward():
     """With no future the best density is proportional to exp(r / α): here normal, but for the box.
@@ -169,6 +170,7 @@ def one_update(config: sac.Config):
     return one.update(state, random_rollout(0), jax.random.key(1))
 
 
+@pytest.mark.slow
 def test_vmap_over_configurations_is_one_compilation_and_equals_single_runs():
     configs = [
         replace(TINY, critic_learning_rate=0.1, target_entropy=0.0),

@@ -64,6 +64,7 @@ def due_times() -> list[int]:
     return times
 
 
+@pytest.mark.slow
 def test_fits_are_made_at_growing_intervals_and_never_between():
     _, (after, _, _) = experiment("hold")
     count, fits = np.asarray(after.agent.count), np.asarray(after.agent.params.fits)
@@ -75,6 +76,7 @@ def test_fits_are_made_at_growing_intervals_and_never_between():
     assert changed.tolist() == due_times()[1:]
 
 
+@pytest.mark.slow
 def test_a_fit_is_skipped_for_a_whole_batch_that_is_not_due():
     """Under `vmap` there is still a branch for it: scoring is inside of a `cond`."""
     agent = state_space_learner.make(CONFIG, MODELS[:1], KNOWN)
@@ -132,6 +134,7 @@ def test_beliefs_while_acting_are_those_of_the_filter():
     np.testing.assert_allclose(beliefs.covariance, whole.covariance, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_after_a_fit_the_state_is_known_in_its_coordinates():
     """What is acted on right after it is what filtering all samples so far gives."""
     agent, (after, _, _) = experiment("hold")
@@ -146,6 +149,7 @@ def test_after_a_fit_the_state_is_known_in_its_coordinates():
         np.testing.assert_allclose(extras.belief.mean, whole.mean[-1], atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["myopic", pytest.param("d_optimal", marks=pytest.mark.slow)])
 def test_policies_give_random_inputs_first_and_plans_later(kind):
     _, (after, _, measures) = experiment(kind, 1 if kind == "myopic" else 2)

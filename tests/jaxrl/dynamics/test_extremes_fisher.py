@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from jaxrl.dynamics import fisher
@@ -47,6 +48,7 @@ def log_det(gram: np.ndarray, precision: Any) -> float:
     return float(total)
 
 
+@pytest.mark.slow
 @extreme(
     seed=seeds, rows=rows_of, feature_scale=scales, deviation_scale=scales,
     kind=st.sampled_from(["full", "repeated", "no features"]),

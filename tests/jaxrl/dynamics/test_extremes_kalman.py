@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from jaxrl.dynamics import kalman
@@ -86,6 +87,7 @@ def covariance(rng, d: int, scale: float, knows: str) -> Any:
     return (P + P.T) / 2
 
 
+@pytest.mark.slow
 @extreme(
     seed=seeds, size=sizes, knows=known, scale=scales, slope_scale=scales, noise=scales,
     error_scale=scales, own=st.booleans(),
@@ -141,6 +143,7 @@ def test_corrections(seed, size, knows, scale, slope_scale, noise, error_scale, 
     assert_within(told.information, exact, 4 * conditioned * EPS * abs(exact).max() + TINY * 1e2)
 
 
+@pytest.mark.slow
 @extreme(seed=seeds, d=st.sampled_from([1, 2, 3]), n=st.sampled_from([0, 1, 3]), slope_scale=scales,
          noise=scales, error_scale=scales, own=st.booleans())  # fmt: skip
 def test_displacements(seed, d, n, slope_scale, noise, error_scale, own):

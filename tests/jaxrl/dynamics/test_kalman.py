@@ -47,6 +47,7 @@ def test_a_step_spreads_the_belief_by_its_jacobian():
     np.testing.assert_allclose(found.mean, [0.7 + 0.1 * np.sin(-0.4), -0.4 - 0.0343], atol=1e-6)
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("dims", "channels", "poisson"),
     [(2, 30, True), (3, 30, False), (2, 1, False), (3, 2, True)],
@@ -117,6 +118,7 @@ def test_channels_without_noise_and_shapes_that_do_not_fit():
         kalman.correct(Belief(jnp.zeros(2), jnp.eye(2)), jnp.zeros(3), exact)
 
 
+@pytest.mark.fast_cases(6)
 @pytest.mark.parametrize(
     ("noise", "blur"),
     [(1.0, 1.0), (1e-8, 1.0), (1e8, 1.0), (1.0, 1e-8), (1.0, 1e8), (1e-8, 1e-8), (1e8, 1e8)],
@@ -151,6 +153,7 @@ def test_every_scale_of_belief_and_channels_is_as_in_float64(dims, channels, noi
     assert np.all(np.linalg.eigvalsh(np.asarray(after.covariance, np.float64)) >= -1e-6 * blur)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "rate", [None, 1e-15, 1e-25, 0.0], ids=["no channels", "1e-15", "1e-25", "silent"]
 )

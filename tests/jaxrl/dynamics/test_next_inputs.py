@@ -35,6 +35,7 @@ def question():
     return Question(model, jnp.zeros(2), jnp.zeros(2), Limits(-bound, bound, 0.5, 4.0, DT)), known
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("steps", [12, 60])  # fewer than parameters, and more
 def test_nats_are_what_a_posterior_gains(question, steps):
     (model, z, *_), known = question
@@ -47,6 +48,7 @@ def test_nats_are_what_a_posterior_gains(question, steps):
     np.testing.assert_allclose(found, float(after.information) - begun, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_many_plans_are_weighed_in_parts(question, monkeypatch):
     (model, z, *_), _ = question
     plans = np.random.default_rng(2).uniform(-1, 1, (7, 9, 2)).astype(np.float32)

@@ -190,6 +190,7 @@ def test_attention_is_what_jraph_says():
 # --- what holds for all of them
 
 
+@pytest.mark.fast_cases(1)
 @networks
 def test_one_at_a_time_is_the_same_as_a_batch(network):
     params, apply = any_params(network), jitted(network)

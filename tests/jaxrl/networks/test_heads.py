@@ -21,6 +21,7 @@ from jaxrl.networks.recurrent import RecurrentActorCritic
 PARTS = (DiscreteHead(3), BoxHead(2, -1.0, (1.0, 2.0)), MultiDiscreteHead((2, 4)))
 
 
+@pytest.mark.slow
 def test_a_joint_head_is_its_parts(key):
     network = HeadedActorCritic(MLP((8,)), MLP((8,)), JointHead(PARTS, ("move", "push", "press")))
     (policy, value), _ = network.init_with_output(key, jnp.ones((5, 4)))

@@ -141,6 +141,7 @@ def test_long_short_term_memory_by_hand():
     np.testing.assert_array_equal(fresh, [0] * 6 + [1] * 6 + [0] * 12)
 
 
+@pytest.mark.slow
 def test_an_effect_that_depends_on_the_state_by_hand():
     """h(u, z) - h(0, z), nothing without an action; and it is what the bound is trained with."""
     params = away_from_zeros(STATEFUL, 6)
@@ -180,6 +181,7 @@ def test_an_effect_that_depends_on_the_state_by_hand():
         np.testing.assert_allclose(means[0, s, t], sample[s, t] + 0.1 * drift, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_new_model_is_as_unsure_as_it_was_asked_to_be(fresh):
     carry, belief = jax.jit(GAUSSIAN.encode)(fresh, GAUSSIAN.initial(), WINDOW)
     assert carry == ()
@@ -302,6 +304,7 @@ def test_the_loss_is_the_bound_of_what_the_parts_say(params):
     assert not any(np.any(x) for x in jax.tree.leaves(slope))
 
 
+@pytest.mark.slow
 def test_further_members_teach_only_their_own_field_and_held_parts_stay(fresh):
     config = Config(samples=3, k_steps=2, masking=True)
     (loss, metrics), slope = gradients(GAUSSIAN, fresh, WINDOW, config)

@@ -89,6 +89,7 @@ def test_parameter_count(network, shape, count):
     assert sum(x.size for x in jax.tree.leaves(params)) == count
 
 
+@pytest.mark.fast_cases(4)
 @networks
 def test_one_at_a_time_is_the_same_as_a_batch(network, shape, count):
     del count
@@ -271,6 +272,7 @@ def test_conv_by_hand():
         np.testing.assert_allclose(out[row, col], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 @pytest.mark.parametrize(("kernel", "strides"), [(3, 1), (2, 1), (3, 2), (2, 2), (4, 3), (1, 2)])
 def test_a_convolution_is_that_of_flax(padding, kernel, strides):

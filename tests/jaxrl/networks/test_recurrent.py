@@ -48,6 +48,7 @@ def assert_close(found, expected):
     )
 
 
+@pytest.mark.fast_cases(1)
 @networks
 def test_a_sequence_equals_single_steps_with_resets_by_hand(network, shape, key):
     keys = jax.random.split(key, 4)

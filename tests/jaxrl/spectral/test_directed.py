@@ -154,6 +154,7 @@ def singular_functions(P: np.ndarray, m: int) -> tuple[jax.Array, np.ndarray]:
     return features_of(right[:, :m], left[:, :m]), second
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("m", "tolerance"), [(6, 3e-4), (10, 1e-5)])
 def test_portals_add_no_eigenvalues_that_the_walk_does_not_have(m, tolerance):
     """A projection of right features along left ones makes errors of 0.001 and 0.03."""

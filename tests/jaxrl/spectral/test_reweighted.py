@@ -89,6 +89,7 @@ def test_weights_of_recorded_pairs_sum_to_the_law_of_the_uniform_walk(rollout):
     np.testing.assert_allclose(of_states / of_states.sum(), UNIFORM.sum(axis=1), atol=5e-6)
 
 
+@pytest.mark.slow
 def test_sampled_pairs_have_these_weights(rollout):
     state, next_state, done, ratio = rollout
     ring = pair_replay.init(state[0, 0], state.size, state.shape[1], T, weighted=True)

@@ -114,6 +114,7 @@ def test_a_run_leaves_arrays_and_pictures(finished):
             assert picture.width > 300
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_evaluated_and_drawn_again(finished, capsys):
     before, arrays = read_evaluation(finished), read_arrays(finished)
     assert evaluate.main([str(finished)]) == 0
@@ -175,6 +176,7 @@ def test_another_configuration_is_refused_and_shown(finished, flags, message, ca
 # Every kind of learner.
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
     config = configured(f"{preset} --env.maze=GridMaze-9 --env.transitions=1000")
@@ -260,6 +262,7 @@ def test_permuted_outputs_are_sorted_again_in_a_windy_maze():
         assert (after < 0.5) == (updates % 2 == 0)
 
 
+@pytest.mark.slow
 def test_an_update_of_one_maze_serves_another_without_a_second_trace():
     flags = f"{TINY} --agent.spare-features=1 --agent.optimizer=adam --agent.turn-every=5"
     mazes = [f"corridors-40-seed{seed}" for seed in (0, 1)]

@@ -49,6 +49,7 @@ def finished(tmp_path_factory, maze) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_both_sides_and_hitting_times_are_found(finished):
     content = json.loads((finished / "eval.json").read_text())
     rows = read_metrics(finished)
@@ -98,6 +99,7 @@ def test_arrays_hold_eigenpairs_of_the_walk_and_their_times(finished, maze):
             assert picture.width > 300
 
 
+@pytest.mark.slow
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
     assert_resuming_changes_nothing(finished, tmp_path)
 

@@ -112,6 +112,7 @@ def test_measures_are_exact_for_true_eigenvectors():
     np.testing.assert_allclose(found, 0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_drawn_and_resumed(finished, data, tmp_path):
     before = (finished / "eval.json").read_text()
     assert evaluate.main([str(finished)]) == 0

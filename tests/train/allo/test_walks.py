@@ -144,6 +144,7 @@ def test_the_truth_of_a_policy_and_of_importance_weights():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags", ["", "--agent.importance"], ids=["of the behaviour", "of the uniform walk"]
 )
@@ -198,6 +199,7 @@ def test_nodes_are_enough_for_long_walks():
         winds.NODES = few
 
 
+@pytest.mark.slow
 def test_walks_with_a_wind_each_are_learned_from_their_own_pairs():
     config, similarity, found = trained(f"{SMALL} --env.wind-spread=0.8", 4)
     assert learning_config(config).estimate == "pairs"
@@ -225,6 +227,7 @@ def test_random_doors_and_openings_are_part_of_the_maze():
 # Open space.
 
 
+@pytest.mark.slow
 def test_the_truth_of_open_space_converges_with_its_cells():
     """Eigenvalues at finer cells approach each other, about as the square of a cell's length."""
     config = configured("continuous --env.maze=GridRoomSmallAsym-1 --agent.num-features=5")

@@ -85,6 +85,7 @@ FIRST = ("linear", "hybrid", "state_machine")
 """A preset of each kind of action and of reward; .ci/run does the others, too."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "preset", [pytest.param(x, marks=[pytest.mark.slow] * (x not in FIRST)) for x in PRESETS]
 )

@@ -34,6 +34,7 @@ def played(**changes: Any):
 PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}
 
 
+@pytest.mark.slow
 def test_units_scale_what_is_told_and_nothing_else():
     config, _, episode = played(**PHYSICAL)
     plain, told = (
@@ -52,6 +53,7 @@ def test_units_scale_what_is_told_and_nothing_else():
     np.testing.assert_array_equal(same.colony.x, episode.colony.x)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("goal", ["up", "left", "30"])
 def test_an_episode_is_placed_as_its_goal_is(goal: str):
     config, params, episode = played(goal=goal)
@@ -72,6 +74,7 @@ def test_an_episode_is_placed_as_its_goal_is(goal: str):
     np.testing.assert_allclose(under[known], found[known], atol=0.11)  # 2 cells
 
 
+@pytest.mark.slow
 def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path):
     run = untrained.colony("linear")
     config = replace(run.config, env=replace(run.config.env, goal="up", **PHYSICAL))

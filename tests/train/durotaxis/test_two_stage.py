@@ -36,6 +36,7 @@ def head(state: Any, name: str) -> np.ndarray:
     return np.asarray(state.agent.params["params"][name]["kernel"])
 
 
+@pytest.mark.slow
 def test_the_first_stage_learns_the_share_alone_and_goes_on_bit_for_bit(tmp_path: Path):
     config = configured()
     training = make_training(config)
@@ -65,6 +66,7 @@ def test_the_first_stage_learns_the_share_alone_and_goes_on_bit_for_bit(tmp_path
     chex.assert_trees_all_equal(again, states[-1])
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("is_held", [True, False])
 def test_an_exported_policy_acts_as_it_did(is_held: bool):
     config = configured()

@@ -69,6 +69,7 @@ def finished(trained: Path, tmp_path_factory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_a_directed_run_is_compared_with_its_walk_without_direction(tmp_path: Path):
     """Shaped by learned hitting times, and by commute times of the same recorded walk."""
     (tmp_path / "ring.txt").write_text(RING)
@@ -137,6 +138,7 @@ def test_the_record_says_how_every_arm_does(finished: Path):
         np.testing.assert_allclose(found, curve.mean(axis=1), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_continues_as_if_it_had_not_been(finished: Path, tmp_path):
     stopped = tmp_path / "run"
     crashes.after_the_first_checkpoint(finished, stopped)

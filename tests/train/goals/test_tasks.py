@@ -94,6 +94,7 @@ def learned(
     return found
 
 
+@pytest.mark.slow
 def test_a_perfect_potential_teaches_at_once_what_else_takes_long():
     goals = [0, 36]
     hops = jnp.stack([tasks.steps_to(ENV.default_params, goal) for goal in goals])

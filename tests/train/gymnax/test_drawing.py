@@ -48,6 +48,7 @@ def swaying(count: int) -> Any:
 CART_POLE, CART_POLE_PARAMS = make("CartPole-v1")
 
 
+@pytest.mark.fast_cases(6)
 @pytest.mark.parametrize("name", sorted(IDS - {"Snake-v0", "TwoSnake-v0"}))
 def test_every_environment_is_drawn(name: str):
     env, params = make(name)

@@ -53,6 +53,7 @@ def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "strangers_games"
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_trains_on_its_environment(preset):
     """Traced, not run: an update keeps structure, shapes and dtypes of the state."""
@@ -64,6 +65,7 @@ def test_every_preset_trains_on_its_environment(preset):
     )
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn", "pqn", "recurrent"])
 @pytest.mark.parametrize(
     "game",

@@ -286,6 +286,7 @@ def test_impossible_limits_are_refused(limit):
         environments.make(Game("CartPole-v1", numbers=(f"max_steps_in_episode={limit}",)))
 
 
+@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -325,6 +326,7 @@ def small(preset: str, name: str):
     return flags.small(replace(PRESETS[preset], env=Game(name)))
 
 
+@pytest.mark.slow
 def test_a_run_with_actions_of_parts_and_observations_of_parts(
     module, tmp_path, monkeypatch, capsys
 ):

@@ -95,6 +95,7 @@ def test_the_games_do_not_change_what_is_learned(finished, tmp_path):
             np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_the_same(finished, tmp_path):
     directory = tmp_path / "run"
     train(directory, num_seeds=2, total_steps=14 * tiny.PER_UPDATE)  # two chunks after a score

@@ -197,6 +197,7 @@ def test_a_run_is_resumed_or_begun(tmp_path: Path, capsys: pytest.CaptureFixture
     assert f"--resume {tmp_path} has a configuration: leave out --config" in said
 
 
+@pytest.mark.slow
 def test_a_sweep_of_what_a_run_saved(tmp_path: Path, capsys: pytest.CaptureFixture):
     """Of its presets and numbers; seeds, scores while training and the log are the sweep's own."""
     agent = tiny.AgentConfig(learning_rate=0.25, replay=3)

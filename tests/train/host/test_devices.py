@@ -45,6 +45,7 @@ def assert_equal(one: Path, other: Path) -> None:
         assert ("evaluated" in x) == ("evaluated" in y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("one", "other"),
     [

@@ -78,6 +78,7 @@ def alone(tmp_path_factory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_numbers_of_one(alone, tmp_path):
     assert ended(start(2, *fresh(tmp_path / "run"))) == [0, 0]
     assert_equal(alone, tmp_path / "run")

@@ -110,6 +110,7 @@ def test_flags_that_xla_knows_pass(flags, monkeypatch):
     entrance.refuse_flags()
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("module", "variables", "reason"),
     [

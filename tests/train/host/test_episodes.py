@@ -46,6 +46,7 @@ def stepped(env, params, agent, learned, key, limit):
     return games
 
 
+@pytest.mark.slow
 def test_each_recording_is_the_game_played_step_by_step(parts, played):
     env, params, agent, learned = parts
     expected = stepped(env, params, agent, learned, jax.random.key(3), 120)

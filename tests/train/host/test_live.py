@@ -28,6 +28,7 @@ def live(request) -> Live:
     return live_of(RUNS[request.param]())
 
 
+@pytest.mark.fast_cases(1)
 def test_the_policy_plays_as_the_environment_has_it(live):
     game = Game(live, 3)
     for _ in range(6):

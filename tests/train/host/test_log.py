@@ -147,6 +147,7 @@ def nothing_is_left() -> Iterator[None]:
     assert not [x.name for x in threading.enumerate() if x.name.startswith(("wandb", "Otel"))]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("kind", ["tensorboard", "wandb"])
 def test_a_run_that_crashed_and_was_resumed(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -281,6 +282,7 @@ print(json.dumps([line.split()[0] for line in children if "wandb" in line]))
 """
 
 
+@pytest.mark.slow
 def test_offline_it_asks_nobody_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """No host is looked up, not even when Python ends; then its process ends, too."""
     monkeypatch.delenv("WANDB_ERROR_REPORTING")

@@ -209,6 +209,7 @@ def test_a_crash_loses_only_what_came_after_the_checkpoint(
     assert_equal_runs(directory, result.state, whole)
 
 
+@pytest.mark.slow
 def test_a_second_signal_quits_at_once(tmp_path: Path):
     """Even while a chunk runs that would take hours."""
     process = start("endless", "--run.directory", tmp_path / "run")

@@ -79,6 +79,7 @@ def test_a_traced_share_gives_the_same_span(share):
     assert schedules.span(1.0, 10**12) == INT32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "reason"),
     [

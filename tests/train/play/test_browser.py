@@ -57,6 +57,7 @@ KINDS = {
 }
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", KINDS)
 def test_a_policy_plays_without_complaints(driver, tables, name):
     show(driver, tables(name, KINDS[name]).url, PHONE)
@@ -115,6 +116,7 @@ CHASE = Path(__file__).with_name("chase.js").read_text()
 KEYS = ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
 
 
+@pytest.mark.slow
 def test_a_person_wins_a_game_of_two_snakes(driver, tables):
     """Against a snake that has learned nothing, by going straight for the food."""
     paused(driver, tables("two_snake", untrained.two_snakes).url)

@@ -64,6 +64,7 @@ def played(make, keys: list[str | None]) -> tuple[Game, list[str]]:
     return game, shown
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_every_program_is_drawn_and_goes_on(name):
     game, shown = played(RUNS[name], [None, None])

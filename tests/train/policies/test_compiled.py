@@ -45,6 +45,7 @@ def called_elsewhere(program: bytes, arrays: list, folder) -> list[np.ndarray]:
         return [out[name] for name in out]
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_a_program_acts_as_its_policy_where_nothing_else_is(name, tmp_path):
     run = RUNS[name]()

@@ -94,6 +94,7 @@ def refused(capsys, main, *arguments: str) -> str:
     return err
 
 
+@pytest.mark.slow
 def test_a_program_is_found_by_the_module_of_its_training(folder: Path):
     assert PROGRAM.address == __name__
     assert PROGRAM.command == f"python -m {__name__}"

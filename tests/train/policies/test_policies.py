@@ -249,6 +249,7 @@ def test_a_run_begins_with_a_policy_and_goes_on_without_it(either, tmp_path):
     assert command.main(PROGRAM, words) == 0
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("flags", "policy", "message"),
     [
@@ -412,6 +413,7 @@ def test_other_names_are_files_of_the_current_directory(exported, tmp_path, monk
     assert "mine" not in policy_files.names()
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", policy_files.names())
 def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
     run = store.as_run(name)

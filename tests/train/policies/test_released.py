@@ -37,6 +37,7 @@ def test_each_is_small_has_a_card_and_is_in_the_documentation(name):
     assert f"| `{name}` |" in DOCS.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SNAKES)
 def test_each_snake_is_watched_in_a_terminal_and_compiled(name):
     run = store.as_run(name)

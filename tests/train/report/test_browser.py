@@ -69,6 +69,7 @@ def assert_in_sight(boxes: list[list[float]], size: tuple[int, int], is_single: 
     assert not is_beside or controls[1] < (top + bottom) / 2
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("name", [*RUNS, "two"])
 def test_pages_show_without_complaints_and_fit(driver, pages, name, size):
@@ -207,6 +208,7 @@ def test_numbers_beside_the_player_are_those_recorded(driver, pages):
         assert float(told[line]) == pytest.approx(first.lines[line][2], rel=2e-3, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_page_in_a_frame(driver, tmp_path):
     shown = inline.show(policies=("snake-10x10",), episodes=1, steps=20, games=0)
     page = tmp_path / "notebook.html"

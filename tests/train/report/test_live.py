@@ -69,6 +69,7 @@ def test_only_the_secret_address_answers(server):
     assert ask(server, f"{base}etc/passwd")[0] == 404
 
 
+@pytest.mark.slow
 def test_the_page_grows_in_a_browser(server, tmp_path):
     with browser(tmp_path) as driver:
         show(driver, server.url)

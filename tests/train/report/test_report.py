@@ -26,6 +26,7 @@ def data_of(html: str) -> dict:
     return json.loads(found[1])
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_every_program_that_plays_shows_episodes(name):
     html = report.made({"a run": RUNS[name]()}, FEW)
@@ -91,6 +92,7 @@ def test_what_cannot_be_shown_is_refused_in_one_line(arguments, told, capfd, tmp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", ["snake", "two_snake"])
 def test_games_are_counted_by_how_they_end(name):
     html = report.made({"a run": RUNS[name]()}, report.Options(episodes=0, games=6))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import pytest
 
 from tests.train import untrained
 from train.host import episodes
@@ -12,6 +13,7 @@ from train.snake.program import PROGRAM
 from train.snake.training import make_player
 
 
+@pytest.mark.slow
 def test_entrapment_has_a_name_behind_those_of_the_observation():
     base = untrained.snake().config
     game = replace(base.env, observation="near", sees_entrapment=True, entrapment_threshold=1.0)

@@ -51,6 +51,7 @@ def finished(request, tmp_path_factory) -> tuple[Path, str]:
     return directory, request.param
 
 
+@pytest.mark.fast_cases(1)
 def test_a_run_leaves_record_score_curve_and_film(finished):
     directory, preset = finished
     rows = read_metrics(directory)
@@ -84,6 +85,7 @@ def test_a_finished_run_is_evaluated_and_drawn_again(finished):
     assert (directory / "best_game.gif").exists()
 
 
+@pytest.mark.fast_cases(1)
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
     """From what a crash after the first of two checkpoints leaves."""
     directory, preset = finished

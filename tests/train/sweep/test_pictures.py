@@ -23,6 +23,7 @@ GRID = [
 ALL = ["curves", "effects", "parallel", "profiles", "probabilities"]
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("values", "seeds", "failed", "default", "drawn"),
     [
@@ -62,6 +63,7 @@ def widths_of(figure: Figure) -> list[float]:
     return [line.get_linewidth() for line in figure.axes[0].lines]
 
 
+@pytest.mark.slow
 def test_the_best_and_the_default_stand_out(tmp_path):
     members, rows = sweep([{"rate": i} for i in range(64)], seeds=3)
     with saved() as figures:

@@ -94,6 +94,7 @@ def exchanges(scores: np.ndarray, ages: np.ndarray, period: int, budget: int) ->
     return {m: best for m in [*due, *np.flatnonzero(scores == -np.inf).tolist()] if best}
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("count", [2, 5, 12, 30])
 def test_population_is_that_of_plain_python(count):
     period, budget = 3, 30

@@ -46,6 +46,7 @@ def table(directory: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.fast_cases(1)
 def test_an_interrupted_search_continues_exactly(finished, tmp_path, monkeypatch):
     kind, whole = finished
     asked = iter([False] * 9 + [True] + [False] * 1000)
@@ -122,6 +123,7 @@ def test_a_survivor_of_halving_is_trained_as_a_run_of_its_own(finished, tmp_path
     np.testing.assert_allclose(losses(best.directory), losses(result.directory), rtol=1e-4)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_members_that_are_not_finite_are_replaced(kind, tmp_path):
     """Two of three learning rates diverge within a few updates."""
@@ -141,6 +143,7 @@ def test_members_that_are_not_finite_are_replaced(kind, tmp_path):
         assert any(row["parent"] is not None and row["fate"] != "failed" for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_traced_again_for_replacements(kind, monkeypatch, tmp_path):
     traces, replaced = [], []

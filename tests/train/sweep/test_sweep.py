@@ -109,6 +109,7 @@ class TestMembers:
         healthy = [x for x in healthy if x["agent.replay"] == "7"]
         assert [x["score"] for x in rows[:2]] == [x["score"] for x in healthy]
 
+    @pytest.mark.slow
     def test_batches_that_fit_give_the_same_scores(self, finished, tmp_path, monkeypatch):
         monkeypatch.setattr(batches, "fitting", lambda program, group: 3)
         assert sweep(tmp_path / "s", "--vary", VARY) == 0
@@ -138,6 +139,7 @@ class TestFiles:
         summary = json.loads((finished / files.SUMMARY).read_text())
         assert content["configuration"] == summary["configurations"][0]["index"]
 
+    @pytest.mark.slow
     def test_an_interrupted_sweep_continues_exactly(self, finished, tmp_path, monkeypatch):
         directory = tmp_path / "s"
         flags = ("--vary", VARY, "--vary", "agent.replay=3,7")
@@ -156,6 +158,7 @@ class TestFiles:
             one, other = (files.batch(x, i) for x in (directory, finished))
             assert timeless_rows(one) == timeless_rows(other)
 
+    @pytest.mark.slow
     def test_members_that_came_out_identical_are_pointed_out(self, tmp_path, capsys):
         assert sweep(tmp_path / "s", "--vary", "agent.burn=0,1", "--confirm=0") == 0
         assert "agent.burn (0, 1) had no effect" in capsys.readouterr().out
@@ -201,6 +204,7 @@ def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys):
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "seeds"), [("allo", 10), ("snake", 1)])
 def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path):
     program = find(name, "here")
@@ -251,6 +255,7 @@ def test_environments_of_several_presets_are_not_varied_together(tmp_path, capsy
     assert not (tmp_path / "s").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["on,off", "True,false"])
 def test_a_switch_is_on_or_off(said, tmp_path):
     vary = [f"agent.standardise={said}"]

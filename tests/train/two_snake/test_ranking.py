@@ -42,6 +42,7 @@ def test_strengths_are_the_likeliest(seed):
     np.testing.assert_allclose(ranking.elo(points, games), expected, atol=0.05)
 
 
+@pytest.mark.slow
 def test_whoever_wins_all_has_a_limit_and_an_interval():
     results = {(0, 1): np.ones(40), (0, 2): np.ones(40), (1, 2): np.array([0.5] * 40)}
     strength = ranking.elo(*ranking.summed(results, 3))
@@ -55,6 +56,7 @@ def test_whoever_wins_all_has_a_limit_and_an_interval():
     assert high[1] > low[1]
 
 
+@pytest.mark.slow
 def test_players_with_other_networks_and_algorithms_meet():
     run = untrained.two_snakes()
     by_dqn = PROGRAM.presets["dqn"]

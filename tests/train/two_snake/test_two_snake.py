@@ -348,6 +348,7 @@ def by_dqn(tmp_path_factory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_a_dqn_goes_through_the_stages_too(by_dqn: Path):
     rows = read_metrics(by_dqn)
     assert [row["agent"]["stage"] for row in rows] == [0, 0, 1, 1]
@@ -363,6 +364,7 @@ def test_a_dqn_goes_through_the_stages_too(by_dqn: Path):
     jax.tree.map(np.testing.assert_array_equal, newest, jax.tree.leaves(state.agent.learner.params))
 
 
+@pytest.mark.slow
 def test_a_snake_learns_against_one_of_another_network(by_dqn: Path, tmp_path: Path, capsys):
     """PPO against the policy of the DQN; the policy that comes out needs no other file."""
     opponent = export.export(by_dqn, str(tmp_path / "by_dqn.safetensors"))
@@ -383,6 +385,7 @@ def test_a_snake_learns_against_one_of_another_network(by_dqn: Path, tmp_path: P
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.slow
 def test_guests_of_other_boards_and_games_are_refused(by_dqn: Path, tmp_path: Path, capsys):
     for flags, message in (
         (f"guest --opponent {by_dqn}", "has --env.rows 5, not 10: they cannot meet"),

@@ -65,6 +65,7 @@ def test_one_input_needs_no_axis(tmp_path):
         np.testing.assert_array_equal(rig.read_inputs(str(tmp_path / "u.npz"), asked), expected)
 
 
+@pytest.mark.slow
 def test_three_lines_filter_and_forecast_again(fit):
     directory, y, u = fit
     model: Any = fitted.load(directory)
@@ -109,6 +110,7 @@ def test_what_is_known_of_a_field_is_what_its_data_say(fit):
     np.testing.assert_allclose(model.deviation(point), expected, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, capsys):
     line = "--steps 20 --hold 4 --bound 0.8 --rate 0.5 --charge 1.2 --out"
     assert advice.main([str(fit[0]), *line.split(), str(tmp_path)]) == 0
@@ -156,6 +158,7 @@ def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
     np.testing.assert_allclose(found.gain, max(gains), rtol=1e-2)
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
@@ -190,6 +193,7 @@ def test_what_is_no_run_of_ours_is_refused(tmp_path, capsys):
     assert "give RUN" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_experiment_advises_too(experiment, tmp_path):
     model: Any = fitted.load(experiment, policy="hold5")
     path = experiment / "recordings" / "hold5-limit_cycle-seed0.npz"

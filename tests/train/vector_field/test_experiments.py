@@ -54,6 +54,7 @@ def of_policy(agents: dict, experiments_: dict, name: str) -> tuple[Any, Any]:
     return jax.tree.map(lambda x: x[place], (agents[group], experiments_[group]))
 
 
+@pytest.mark.slow
 def test_all_policies_begin_alike_and_have_the_same_chance(seen):
     (agents, (begun, _)), (_, (gone, _), _), _ = seen
     assert set(agents) == set(begun) == {"bang3", "myopic"}

@@ -261,6 +261,7 @@ def test_the_field_is_what_predictions_move_by(fit):
     assert (model.time.length, model.time.unit) == (0.25, "s")
 
 
+@pytest.mark.slow
 def test_deviations_are_those_of_fields_drawn_from_the_posterior(fit):
     """Whose information is that of the training part alone."""
     run = runs.load(fit.directory)
@@ -331,6 +332,7 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
     assert "for 5 s" in capsys.readouterr().out
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("dims", [1, 3])
 def test_advice_is_drawn_in_any_number_of_dimensions(dims, tmp_path):
     model = model_of(dims).learned

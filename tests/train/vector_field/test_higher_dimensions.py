@@ -127,6 +127,7 @@ def test_an_experiment_that_goes_on_learning_does_not_stop(endless):
         jax.tree.map(np.testing.assert_array_equal, going[k][0], endless[k][0])
 
 
+@pytest.mark.slow
 def test_each_experiment_stops_by_itself():
     """At the mean of what the two gain: the one that is left alone stops, not the other."""
     gains = [s[2]["information"][0] for s in states_of(None)]

@@ -32,6 +32,7 @@ def trajectories_in(d: int) -> np.ndarray:
     return np.random.default_rng(0).uniform(-1.4, 1.4, (2, 60, d))
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("step", "d", "inputs", "heading"),
     [

@@ -146,6 +146,7 @@ def test_baselines_cover_what_they_should_of_linear_data():
     assert min(scores["arx"].gain, scores["linear_gaussian"].gain) > 0.1
 
 
+@pytest.mark.slow
 def test_baselines_cover_what_they_should_of_counts():
     recording = record("stuart_landau", 4, small=True)
     data = recordings.joined(
@@ -198,6 +199,7 @@ def test_linear_forecasts_are_those_of_a_kalman_filter():
         m, P = a * m + b * scaled.u[0, t, 0], a * a * P + q
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("name", ["stuart_landau", "linear", "mixed", "missing"])
 def test_a_true_model_covers_90_percent_and_gains_most(name):
     """On a small recording, scored as any model; no baseline comes near in likelihood."""

@@ -31,6 +31,7 @@ def finished(tmp_path_factory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_it_ends_when_all_experiments_have_stopped(finished):
     rows = read_metrics(finished)
     assert [row["steps"] for row in rows] == [50, 50, 100, 100]

@@ -32,6 +32,7 @@ def finished(tmp_path_factory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_its_field_is_the_learned_one_after_least_squares(finished):
     """In NumPy: the affine map that takes the true decoder to the learned one, by `lstsq`."""
     run, model = load(finished), fitted.load(finished, policy="bang5")

@@ -188,6 +188,7 @@ def test_an_update_of_any_preset_keeps_all_shapes(preset):
     assert metrics.agent["error"].shape == (len(config.env.fields), 1)
 
 
+@pytest.mark.fast_cases(8)
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

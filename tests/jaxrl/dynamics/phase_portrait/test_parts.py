@@ -49,6 +49,7 @@ def test_kinds(eigenvalues, kind):
     assert kind_of(np.array(eigenvalues, complex)) == kind
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 def test_linear_maps(d):
     """z' = m + S diag(λ) S⁻¹ (z - m) + B u has its fixed point at m + (I - A)⁻¹ B u."""

@@ -47,6 +47,7 @@ def test_van_der_pol():
     assert point.time_constants[0] * 0.1 == pytest.approx(-2, rel=1e-3)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("period", [2.3171, 5.3319, 16.0, 16.6, 131.7])
 def test_a_cycle_whose_period_is_no_whole_number(period):
     portrait = portrait_of(stuart_landau, disc(100, 1.4), [0.02, period], LITTLE)
@@ -104,6 +105,7 @@ def test_a_double_well():
     assert points[0].sensitivity[0, 0] == pytest.approx(-1, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_lorenz():
     step = runge_kutta(lorenz, 0.02)
     move = lambda z, _: (step(z, jnp.zeros(0)), z)
@@ -125,6 +127,7 @@ def test_lorenz():
     assert exponents.sum() == pytest.approx(-(10 + 1 + 8 / 3), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_two_rhythms_are_aperiodic_without_chaos():
     step = lambda z, u: jnp.concatenate([stuart_landau(z[:2], u[:2]), stuart_landau(z[2:], u[2:])])
     states = np.concatenate([disc(100, 1.3), disc(100, 1.3, seed=1)], axis=1)
@@ -163,6 +166,7 @@ def test_the_logistic_map(rate, period, exponent):
         assert portrait.aperiodic.exponents[0] == pytest.approx(exponent, rel=0.03)
 
 
+@pytest.mark.slow
 def test_henon():
     """Fixed points by a quadratic; the exponents add up to log 0.3, the determinant's."""
     step = lambda z, u: jnp.stack([1 - 1.4 * z[0] ** 2 + z[1], 0.3 * z[0]])
@@ -177,6 +181,7 @@ def test_henon():
     assert portrait.aperiodic.exponents.sum() == pytest.approx(np.log(0.3), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_rest_and_cycle_of_fitzhugh_nagumo():
     """Stable by the trace and determinant of the flow at the root of a cubic."""
     step = runge_kutta(fitzhugh_nagumo, 0.5)
@@ -206,6 +211,7 @@ def in_coordinates(step: Map, matrix: np.ndarray, offset: np.ndarray) -> Map:
     return lambda z, u: matmul(there, step(matmul(back, z - shift), u)) + shift
 
 
+@pytest.mark.slow
 def test_coordinates_do_not_matter():
     matrix, offset = np.array([[3.0, 1.0], [-20.0, 40.0]]), np.array([7.0, -100.0])
     plain = portrait_of(VAN_DER_POL, disc(100, 2.5), effort=LITTLE)

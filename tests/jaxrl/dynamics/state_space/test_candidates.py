@@ -77,6 +77,7 @@ def test_a_missing_sample_teaches_nothing():
     np.testing.assert_allclose(after.posterior.params.weights, truth.weights, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_states_expected_are_those_of_the_filter_while_nothing_is_learned():
     """A field without a prior width learns nothing: all stays where it is."""
     model, truth = random_model(BUMPS, missing := (False, True, False, False, True))
@@ -97,6 +98,7 @@ def test_states_expected_are_those_of_the_filter_while_nothing_is_learned():
     )
 
 
+@pytest.mark.slow
 def test_a_refit_filters_all_samples_again():
     """In padding, too, what is expected next is one step after the last sample."""
     model, truth = random_model(BUMPS)
@@ -146,6 +148,7 @@ def test_other_coordinates_are_the_same_system():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1])
 def test_plans_of_several_models_are_those_of_the_chosen_one(place):
     models, each = [], []

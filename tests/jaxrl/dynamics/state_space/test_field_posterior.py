@@ -94,6 +94,7 @@ def test_channels_know_nothing_of_affine_maps(record_and_fit):
     np.testing.assert_allclose(along, 0, atol=1e-9 * np.abs(matrix).max())
 
 
+@pytest.mark.slow
 def test_complete_gaussian_channels_may_as_well_be_held():
     """On average over records C and b have no information in common with the move."""
     with jax.enable_x64(True):
@@ -260,6 +261,7 @@ FOUR = (1.0, -0.7, 0.4, 0.9)
 EIGHT = (*FOUR, -0.5, 0.8, -1.0, 0.6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
 @pytest.mark.parametrize(
     ("matrix", "counts", "steps", "with_channels"),
@@ -308,6 +310,7 @@ def rows_of(model: StateSpace, params: Params, z: jax.Array, u: jax.Array) -> ja
     return (jax.vmap(of)(changes) - jax.vmap(of)(-changes)).T / 2
 
 
+@pytest.mark.slow
 def test_plans_by_the_next_states_alone(question):
     model, params, posterior, plan, z = question
     planning_model = posteriors.predictive_model(model, posterior)
@@ -376,6 +379,7 @@ def test_plans_by_innovations(question):
     assert np.abs(states).max() < FARTHEST
 
 
+@pytest.mark.slow
 def test_plans_tell_as_much_as_they_promise():
     """The nats of `propagate` beside those gained from 40 simulated ends of a record, on average.
 

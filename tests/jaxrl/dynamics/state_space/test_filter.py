@@ -66,6 +66,7 @@ def test_a_linear_gaussian_model_is_exact(prediction):
         np.testing.assert_allclose(drawn.mean(0), mean, atol=0.02)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("field", "effect"),
     [
@@ -160,6 +161,7 @@ def particle_log_likelihood(
     return total
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("field", "counts"),
     [(Grid(5, 2, 2.0), COUNTS), (Polynomial(2, 2, 3.0), (False, True, False, True, False))],

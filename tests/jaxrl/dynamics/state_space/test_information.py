@@ -136,6 +136,7 @@ def test_it_is_that_of_a_regression_where_states_are_seen():
     np.testing.assert_allclose(ours.design, x.T @ x, rtol=1e-6)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("prediction", ["extended", "cubature"])
 @pytest.mark.parametrize(
     ("field", "effect"), [(Polynomial(2, 2, 2.0), "state_mlp"), (Network(4, 2), "linear")]
@@ -174,6 +175,7 @@ def test_it_follows_the_filter_where_nothing_is_linear(field, effect, prediction
     np.testing.assert_allclose(ours, total, rtol=1e-5, atol=1e-6 * np.abs(total).max())
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("field", [None, Grid(4, 2, 2.0), Fourier(6, 2, 2.0), Network(5, 2)])
 @pytest.mark.parametrize("effect", ["linear", "mlp", "state_mlp"])
 def test_the_move_is_linear_in_its_parameters(field, effect):
@@ -195,6 +197,7 @@ def test_the_move_is_linear_in_its_parameters(field, effect):
         np.testing.assert_allclose(step(model, params, z, u), after, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_records_add_up_and_what_is_missing_adds_nothing():
     with jax.enable_x64(True):
         model, params = random_model(Grid(3, 2, 2.0), (True,) * 6)

@@ -43,6 +43,7 @@ def test_scoring_is_a_regression_where_states_are_seen():
         assert noise == pytest.approx(np.mean(rest**2), rel=0.05)
 
 
+@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("counts", [(False,) * 5, MIXED], ids=["numbers", "mixed"])
 def test_scoring_ends_at_a_mode_and_never_falls(counts):
     """A whole step more would gain less than half a nat of what 250 samples tell."""
@@ -72,6 +73,7 @@ def test_scoring_ends_at_a_mode_and_never_falls(counts):
     assert slope @ np.linalg.solve(curvature, slope) / 2 < 0.5  # nats that are left to gain
 
 
+@pytest.mark.slow
 def test_a_step_keeps_the_read_out_of_the_state():
     """Changes of C and b are orthogonal to the columns of C, in units of the channels' noise."""
     model, params = random_model(BUMPS)
@@ -84,6 +86,7 @@ def test_a_step_keeps_the_read_out_of_the_state():
         np.testing.assert_allclose(columns.T @ each, 0, atol=2e-3 * np.abs(columns).max())
 
 
+@pytest.mark.slow
 def test_padding_changes_nothing():
     model, params = random_model(BUMPS, MIXED)
     record = simulate(model, params, 40)

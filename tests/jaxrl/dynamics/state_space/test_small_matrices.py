@@ -13,6 +13,7 @@ def positive(dims: int, count: int = 20) -> np.ndarray:
     return wide @ wide.transpose(0, 2, 1)
 
 
+@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("dims", [1, 2, 3, 5])
 def test_inverses_and_determinants_are_those_of_numpy(dims):
     batch = positive(dims)
