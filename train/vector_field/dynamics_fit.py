@@ -22,6 +22,7 @@ from jaxrl.dynamics.state_space import fit as fits
 from jaxrl.dynamics.state_space.filter import Prediction, Record
 from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace, check
+from jaxrl.dynamics.state_space.units import Units, in_original_units, in_units, units_of
 from jaxrl.loop import Metrics
 from train.host import memory, scores, settings
 from train.host.errors import in_one_line
@@ -57,8 +58,8 @@ _log = logging.getLogger(__name__)
 class Agent(NamedTuple):
     """What a run learns."""
 
-    params: Params  # of the start of the smallest loss
-    fits: fits.Fit  # [S, ...]
+    params: Params  # of the start of the smallest loss, in the units of the data
+    fits: fits.Fit  # [S, ...], in units of their spread
 
 
 class State(NamedTuple):
@@ -137,20 +138,22 @@ def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for files that cannot be used."""
     problem, dynamics = problem_of(config), config.state_space
     record = state_space.record_of(problem.training)
+    units = units_of(record, problem.model.is_count)
     newest = state_space.record_of(baselines.newest(problem.training, selection.MOST_STEPS))
+    record, newest = in_units(record, units), in_units(newest, units)
     fit = selection.fit_config(dynamics, dynamics.steps)
 
     def init(key: jax.Array) -> State:
         layer_key, key = jax.random.split(key)
         guesses = first_guesses(problem.model, newest, dynamics.starts, layer_key)
         running = jax.vmap(partial(fits.init, fit))(guesses)
-        agent = Agent(jax.tree.map(lambda x: x[0], running.params), running)
+        agent = choose(jnp.zeros((), jnp.int32), running, units)
         return State(agent, key, jnp.zeros((), jnp.int32))
 
     jax.eval_shape(init, jax.random.key(0))  # refuses dimensions that the channels cannot show
     return settings.Training(
         init=init,
-        update=partial(update, fit, problem.model, record),
+        update=partial(update, fit, problem.model, record, units),
         evaluate=partial(evaluate, config, problem),
         steps_per_update=GRADIENT_STEPS,
         unit="gradient steps",
@@ -173,10 +176,16 @@ def first_guesses(model: StateSpace, record: Record, starts: int, key: jax.Array
     return jax.tree.map(lambda *x: jnp.stack(x), *of_each)
 
 
+def choose(start: jax.Array, running: fits.Fit, units: Units) -> Agent:
+    """The agent of one of the starts."""
+    params = jax.tree.map(lambda x: x[start], running.params)
+    return Agent(in_original_units(params, units), running)
+
+
 def update(
-    config: fits.Config, model: StateSpace, record: Record, state: State
+    config: fits.Config, model: StateSpace, record: Record, units: Units, state: State
 ) -> tuple[State, Metrics]:
-    """Gradient steps of all starts; one whose learning rate is 0 stays as it is."""
+    """Gradient steps of all starts on a `record` in `units`; one whose learning rate is 0 stays."""
 
     def step(carry: tuple[fits.Fit, jax.Array], _) -> tuple[tuple, jax.Array]:
         running, key = carry
@@ -190,7 +199,7 @@ def update(
     (running, key), losses = jax.lax.scan(step, start, length=GRADIENT_STEPS)
     of_each = jnp.mean(losses, axis=0)  # [S]
     chosen = jnp.argmin(jnp.nan_to_num(of_each, nan=jnp.inf))
-    agent = Agent(jax.tree.map(lambda x: x[chosen], running.params), running)
+    agent = choose(chosen, running, units)
     measures = {
         SCORE: -of_each[chosen],
         "spread_of_starts": jnp.max(of_each) - jnp.min(of_each),

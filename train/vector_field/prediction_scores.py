@@ -102,7 +102,7 @@ def score(
     assert sums is not None
     total, changes = _spread(held_out, starts, ahead)
     ratio = lambda a, b: np.where(b > 0, a / np.maximum(b, 1), np.nan)
-    r2 = np.where(changes, 1 - sums.error / (total + 1e-6), 0).sum(-1)
+    r2 = np.where(changes, 1 - sums.error / np.where(changes, total, 1), 0).sum(-1)
     gain = float(ratio(sums.gain, sums.values))
     return Scores(ratio(r2, changes.sum(-1)), ratio(sums.inside, sums.observed), gain)
 
@@ -177,7 +177,7 @@ def reference_of(training: Data, is_count: np.ndarray) -> Callable[[np.ndarray],
     sums = training.y.sum((0, 1), dtype=float)  # 0 where missing
     mean = np.where(is_count, (sums + 0.5) / number, sums / number)
     square = np.where(training.observed, (training.y - mean) ** 2, 0).sum((0, 1)) / number
-    variance = np.maximum(square, 1e-12)
+    variance = np.where(square > 0, square, 1e-12)
     return lambda y: predictive.place(is_count, mean, variance, y)
 
 

@@ -30,7 +30,7 @@ from train.host.progress import busy
 from train.host.records import write_arrays
 from train.vector_field import baselines, episodes, series, step_time
 from train.vector_field.config import Config, make_model
-from train.vector_field.recordings import Data, load, oddities
+from train.vector_field.recordings import Data, load, oddities, unusual_scales
 from train.vector_field.scores import AHEAD, SKIPPED
 from train.vector_field.step_time import StepTime
 
@@ -63,7 +63,7 @@ def make_training(config: Config) -> settings.Training:
     """Raises ValueError, in one line, for files that cannot be used."""
     data, each = load(config.data, config.env.bin_width), step_time_of(config)
     step_time.tell(", ".join(config.data), each, tuple(data.lengths.tolist()), config.env.dt)
-    for oddity in oddities(data, config.env.noise):
+    for oddity in (*oddities(data, config.env.noise), *unusual_scales(data)):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
     config = fitting(config, data)
     sequence_vae.check_config(config.vae)

@@ -278,7 +278,7 @@ def spans(y: np.ndarray) -> np.ndarray:
 
 
 def oddities(data: Data, noise: str = "gaussian") -> list[str]:
-    """What is unusual about data that can be learned from, a line each; u may be constant.
+    """What is unusual about data that can be learned from, a line each.
 
     `noise` is what the channels are taken to have.
     """
@@ -293,17 +293,23 @@ def oddities(data: Data, noise: str = "gaussian") -> list[str]:
             f"all numbers of y are multiples of {factor:,}: if they are rates, divide by that to "
             "have counts"
         )
+    return found
+
+
+def unusual_scales(data: Data) -> list[str]:
+    """Which of y and u are far from numbers of order 1, a line each; u may be constant."""
+    lines = []
     valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
     for name, array in (("y", data.y[valid]), ("u", data.u[valid])):
         kept = np.where(data.observed[valid], array, np.nan) if name == "y" else array
         known = ~np.isnan(kept).all(0)
         scale = float(np.nanstd(kept[:, known], axis=0, dtype=float).max())
         if scale and not USUAL[0] <= scale <= USUAL[1]:
-            found.append(
+            lines.append(
                 f"{name} has a standard deviation of {scale:.2g}; learning expects numbers of "
                 "order 1: rescale them"
             )
-    return found
+    return lines
 
 
 def _common_factor(data: Data) -> int:

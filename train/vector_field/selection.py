@@ -20,6 +20,7 @@ from jaxrl.dynamics.state_space import fit as fits
 from jaxrl.dynamics.state_space.filter import Record
 from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace
+from jaxrl.dynamics.state_space.units import Units, in_original_units, in_units, units_of
 from train.host import compiled, memory
 from train.vector_field import baselines, episodes
 from train.vector_field.config import Config, Dynamics
@@ -75,7 +76,8 @@ class Problem(NamedTuple):
     training: Data
     inner: Data
     starts: Starts
-    record: Record
+    record: Record  # of `training`, in `units`
+    units: Units
     total_steps: int
 
 
@@ -113,14 +115,18 @@ def problem_of(config: Config, training: Data) -> Problem:
     newest = baselines.newest(training, MOST_STEPS)
     inner_training, inner = episodes.split(newest, INNER_SHARE, SKIPPED + AHEAD + 1)
     starts = starts_of(inner, AHEAD)
+    is_count = count_channels(training, config.env.noise)
+    record = record_of(inner_training)
+    units = units_of(record, jnp.asarray(is_count))
     chosen = np.linspace(0, len(starts.step) - 1, min(MOST_STARTS, len(starts.step))).astype(int)
     return Problem(
         config.state_space,
-        count_channels(training, config.env.noise),
+        is_count,
         inner_training,
         inner,
         Starts(*(x[chosen] for x in starts)),
-        record_of(inner_training),
+        in_units(record, units),
+        units,
         config.run.total_steps,
     )
 
@@ -225,7 +231,8 @@ def attempt(problem: Problem, dynamics: Dynamics) -> Trial:
     config = config.replace(windows=min(WINDOWS, config.windows))  # pyright: ignore
     params = initial_guess(model, problem.record, jax.random.key(0))
     fit = advance(config, model, fits.init(config, params), problem.record, jax.random.key(1))
-    return Trial(dynamics, errors(problem, dynamics, model, fit.params))
+    params = in_original_units(fit.params, problem.units)
+    return Trial(dynamics, errors(problem, dynamics, model, params))
 
 
 def fit_config(dynamics: Dynamics, steps: int) -> fits.Config:

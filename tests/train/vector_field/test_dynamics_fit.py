@@ -52,6 +52,25 @@ def test_a_linear_fit_forecasts_nearly_as_well_as_the_truth(linear):
     assert own["r2"][1] > result.evaluation.content["baselines"]["persistence"]["r2"][1]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "mean", "input_size"), [(1e-6, 0.0, 100.0), (300.0, 2e3, 1e-3)])
+def test_units_of_numbers_and_inputs_do_not_matter(tmp_path, size, mean, input_size):
+    """In volts as well as in raw values of a converter, all scores are the same."""
+    scores = []
+    write(record("mixed", 0, small=True), tmp_path / "mixed.npz")
+    with np.load(tmp_path / "mixed.npz") as file:
+        arrays = dict(file)
+    is_number = ~np.all(np.nan_to_num(arrays["y"]) == np.round(np.nan_to_num(arrays["y"])), (0, 1))
+    for name, scale, offset, push in (("one", 1.0, 0.0, 1.0), ("other", size, mean, input_size)):
+        y = np.where(is_number, scale * arrays["y"] + offset, arrays["y"])
+        np.savez(tmp_path / f"{name}.npz", **{**arrays, "y": y, "u": push * arrays["u"]})
+        result = program.train(config_of(tmp_path / f"{name}.npz", dims=2), "recordings")
+        scores.append(result.evaluation.content["seeds"][0])
+    one, other = scores
+    np.testing.assert_allclose(other["r2"], one["r2"], atol=0.01)
+    assert abs(other["nats"] - one["nats"]) < 0.005
+
+
 def test_the_portrait_and_the_scores_are_in_the_record_and_drawn(linear):
     _, _, result = linear
     content = json.loads((result.directory / "eval.json").read_text(encoding="utf-8"))

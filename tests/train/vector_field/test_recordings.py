@@ -300,10 +300,11 @@ def test_what_is_unusual_is_named():
     assert "y has no values, all are NaN, in 1 of 4 channels (2, counted from 0)" in line
     (line,) = recordings.oddities(data(y[:1, :6].repeat(30, -1), u[:1, :6]))
     assert line.startswith("y has 120 channels and only 6 steps: give [E, T] of one channel")
-    (line,) = recordings.oddities(data(1e6 * y, u))
+    assert recordings.unusual_scales(data(y, u)) == recordings.oddities(data(1e6 * y, u)) == []
+    (line,) = recordings.unusual_scales(data(1e6 * y, u))
     assert line.startswith("y has a standard deviation of")
     assert "rescale" in line
-    (line,) = recordings.oddities(data(y, 1e-6 * u))
+    (line,) = recordings.unusual_scales(data(y, 1e-6 * u))
     assert line.startswith("u has a standard deviation of")
     assert "rescale" in line
     counts = data(np.round(abs(y)), u)

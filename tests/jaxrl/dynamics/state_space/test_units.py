@@ -1,0 +1,58 @@
+"""A fit in units of the data's spread is a fit of the data."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxrl.dynamics.state_space.filter import Record, filter_states
+from jaxrl.dynamics.state_space.units import in_original_units, in_units, units_of
+from tests.jaxrl.dynamics.state_space.models import random_model, simulate
+
+IS_COUNT = (True, False, False, True)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_the_likelihood_differs_by_the_units_alone(size):
+    with jax.enable_x64(True):
+        model, params = random_model(None, IS_COUNT, effect="state_mlp")
+        record = simulate(model, params, 12, missing=0.2)
+        numbers = np.array([0, size, 3 * size, 0])
+        y = np.where(IS_COUNT, record.y, numbers * np.asarray(record.y) + 7 * numbers)
+        episodes = jax.tree.map(
+            lambda x: jnp.asarray(x)[None], record._replace(y=y, u=record.u / size)
+        )
+        units = units_of(episodes, jnp.asarray(IS_COUNT))
+        scaled = jax.tree.map(lambda x: x[0], in_units(episodes, units))
+        own = filter_states(
+            model, in_original_units(params, units), jax.tree.map(lambda x: x[0], episodes)
+        )
+        other = filter_states(model, params, scaled)
+        np.testing.assert_allclose(own.belief.mean, other.belief.mean, rtol=1e-9, atol=1e-9)
+        apart = np.where(record.observed, np.log(np.asarray(units.deviation)), 0.0).sum(1)
+        np.testing.assert_allclose(
+            own.log_likelihood, other.log_likelihood - apart, rtol=1e-9, atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("size", [1e-14, 1.0, 1e14])
+def test_units_are_those_of_numpy(size):
+    rng = np.random.default_rng(0)
+    y = (rng.normal(size=(3, 40, 4)) * [1, 2, 3, 0] + [5, 0, -900, 4]) * size
+    y[..., 0] = rng.poisson(2.0, size=(3, 40))
+    u = np.where(rng.random((3, 40, 2)) < 0.1, [[[7 * size, 0]]], 0)
+    valid = np.arange(40) < np.array([40, 31, 22])[:, None]
+    observed = rng.random(y.shape) < 0.8
+    single = lambda x: jnp.asarray(x, jnp.float32)
+    record = Record(single(y), single(u), jnp.asarray(observed), jnp.asarray(valid))
+    units = units_of(record, jnp.array([True, False, False, False]))
+    seen = np.where(observed & valid[..., None], y, np.nan)
+    np.testing.assert_allclose(
+        units.mean[1:], np.nanmean(seen, (0, 1))[1:], rtol=1e-4, atol=1e-6 * size
+    )
+    np.testing.assert_allclose(units.deviation[1:3], np.nanstd(seen, (0, 1))[1:3], rtol=1e-4)
+    # Counts, and inputs that are never given, stay as they are.
+    assert (units.mean[0], units.deviation[0]) == (0, 1)
+    np.testing.assert_allclose(units.input_size, [7 * size, 1], rtol=1e-5)
+    shown = in_units(record, units)
+    assert np.abs(np.where(np.isnan(seen), 0, shown.y))[..., 1:].max() < 10
