@@ -69,6 +69,7 @@ def expected_steps(size: int, slip: float) -> float:
     return float(np.mean(np.linalg.solve(steps, np.ones(size - 1))))
 
 
+@pytest.mark.slow
 def test_the_front_page_runs_and_learns(capsys):
     """Its corridor takes 7 - cell steps from a start that is uniform over 0 to 6: 4 on average."""
     for block in README:

@@ -7,7 +7,7 @@ on a free cell is checked as it is eaten for, like everything else, on every ste
 import random
 from collections import Counter
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -38,23 +38,30 @@ class Snapshot(NamedTuple):
 
 @cache
 def compiled(env: Snake):
-    """`begin(keys [N], params)` and `advance(keys [N], state, action [N], params)`, jitted."""
+    """`begin(seed, num_games, params)`, `advance(seed, step, state, action [N], params)`, jitted.
+
+    They make their keys themselves: with keys among its arguments, a call takes ten times as long.
+    """
 
     def snapshot(state) -> Snapshot:
         order = jax.vmap(lambda one: fast_rules.order(env.board, one))(state)
         return Snapshot(order, *(getattr(state, name) for name in Snapshot._fields[1:]))
 
-    def begin(keys, params):
+    @partial(jax.jit, static_argnames="num_games")
+    def begin(seed, num_games, params):
+        keys = jax.random.split(jax.random.key(seed), num_games)
         obs, state = jax.vmap(env.reset, in_axes=(0, None))(keys, params)
         return obs, state, snapshot(state)
 
-    def advance(keys, state, action, params):
+    @jax.jit
+    def advance(seed, step, state, action, params):
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), step), len(action))
         obs, state, *outcome = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
             keys, state, action, params
         )
         return obs, state, snapshot(state), *outcome
 
-    return jax.jit(begin), jax.jit(advance)
+    return begin, advance
 
 
 def duel(
@@ -73,16 +80,13 @@ def duel(
     """
     begin, advance = compiled(env)
     rng = random.Random(seed)
-    key, begin_key = jax.random.split(jax.random.key(seed))
-    obs, state, snapshot = begin(jax.random.split(begin_key, num_games), params)
+    obs, state, snapshot = begin(seed, num_games, params)
     tally = Counter()
     games = [new_game(env, rules, params, jax.device_get(snapshot), i) for i in range(num_games)]
     check_observations(env, obs, games, range(num_games))
     for step in range(num_steps):
         actions = [choose(env, policy, game, rng) for game in games]
-        key, step_key = jax.random.split(key)
-        step_keys = jax.random.split(step_key, num_games)
-        obs, state, *rest = advance(step_keys, state, np.asarray(actions, np.int32), params)
+        obs, state, *rest = advance(seed, step, state, np.asarray(actions, np.int32), params)
         obs, (snapshot, reward, terminated, truncated, info) = jax.device_get((obs, rest))
         tails = [game.tail for game in games]
         food = [food_of(env, snapshot, info, terminated | truncated, i) for i in range(num_games)]
@@ -91,13 +95,13 @@ def duel(
             for game, action, after in zip(games, actions, food, strict=True)
         ]
         check_reports(games, reports, reward, terminated, truncated, info["outcome"])
+        softly = [game.softly_entrapped() for game in games]
         if env.entrapment != "off":
-            softly = [game.softly_entrapped() for game in games]
             same("softly entrapped", info["softly_entrapped"], softly, games)
         over = terminated | truncated
         looked_at = np.flatnonzero(over | (step % look_every == 0))
         check_observations(env, info["final_observation"], games, looked_at)
-        count(tally, games, reports, tails)
+        count(tally, games, reports, tails, softly)
         games = [
             new_game(env, rules, params, snapshot, i) if over[i] else game
             for i, game in enumerate(games)
@@ -124,8 +128,11 @@ def food_of(env: Snake, snapshot: Snapshot, info, over: np.ndarray, i: int) -> C
     """Where the food lay after the step, even if the game has been reset since."""
     if not over[i]:
         return cell_of(env, snapshot.food[i])
+    if env.observation == "compass":  # the way to the food, and where the head is
+        right, down, _, col, row = info["final_observation"][i, 12:17]
+        return round((row + down) * env.board.rows), round((col + right) * env.board.cols)
     if env.observation != "planes":
-        return None  # holds for a win; the games of vectors are not cut off while they eat
+        return None  # holds for a win; the other games are not cut off while they eat
     where = np.argwhere(info["final_observation"][i, ..., 3])
     return (int(where[0, 0]), int(where[0, 1])) if len(where) else None
 
@@ -203,8 +210,9 @@ def same(what: str, got, expected, games: list[Game], tolerance: float = 0.0) ->
         )
 
 
-def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell]) -> None:
-    for game, report, old_tail in zip(games, reports, old_tails, strict=True):
+def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell], softly) -> None:
+    """Adds what happened in one step; `softly` says which games are softly entrapped."""
+    for game, report, old_tail, soft in zip(games, reports, old_tails, softly, strict=True):
         tally["steps"] += 1
         tally["meals"] += report.ate
         tally["wins"] += report.won
@@ -213,8 +221,8 @@ def count(tally: Counter, games: list[Game], reports, old_tails: list[Cell]) -> 
         tally["both"] += report.truncated and report.terminated
         tally["fed by the clock"] += report.truncated and report.ate
         tally["games"] += report.terminated or report.truncated
-        tally["softly entrapped"] += game.softly_entrapped()
-        tally["meals in entrapment"] += report.ate and game.softly_entrapped()
+        tally["softly entrapped"] += soft
+        tally["meals in entrapment"] += report.ate and soft
         tally["crowded"] += game.crowded()
         tally["full boards"] += report.ate and game.food is None
         tally["longest"] = max(tally["longest"], len(game.body))

@@ -1,6 +1,7 @@
 """Durotaxis as an environment: what its actions do, how episodes end, what they add up to."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,23 +19,22 @@ LOCAL: Any = {"observation": "local"}  # compiles faster; what is observed has t
 FAST = jnp.array([0.55, 15.0, 0.5, 0.5, 0.0])  # holds the colony at 6 nodes and goes right
 
 
-def play(env: Durotaxis, params: Params, action: Any, steps: int, seed: int = 0):
-    """States before, and what `step` returned, over one episode and more; `[steps]`."""
+STEPS = 40
 
-    @jax.jit
-    def run(key, params, action):
-        reset_key, key = jax.random.split(key)
-        _, state = env.reset(reset_key, params)
 
-        def step(carry, _):
-            key, state = carry
-            key, step_key = jax.random.split(key)
-            _, after, *rest = env.step(step_key, state, action, params)
-            return (key, after), (state, *rest)
+@partial(jax.jit, static_argnums=0)
+def play(env: Durotaxis, params: Params, action: Any):
+    """States before, and what `step` returned, over one episode and more; `[STEPS]`."""
+    reset_key, key = jax.random.split(jax.random.key(0))
+    _, state = env.reset(reset_key, params)
 
-        return jax.lax.scan(step, (key, state), length=steps)[1]
+    def step(carry, _):
+        key, state = carry
+        key, step_key = jax.random.split(key)
+        _, after, *rest = env.step(step_key, state, action, params)
+        return (key, after), (state, *rest)
 
-    return jax.device_get(run(jax.random.key(seed), params, action))
+    return jax.lax.scan(step, (key, state), length=STEPS)[1]
 
 
 def colony_of(x: list[float], capacity: int = 16) -> Colony:
@@ -51,9 +51,13 @@ def colony_of(x: list[float], capacity: int = 16) -> Colony:
 
 def one_step(env: Durotaxis, params: Params, colony: Colony, action: Any, **state: Any):
     """`transition` from a colony of the caller's, with other fields of its state."""
-    start = jax.jit(env.start)(jax.random.key(0), params)
-    before = replace(start, colony=colony, **state)
-    return jax.jit(env.transition)(jax.random.key(1), before, action, params)
+    return transition(env, params, colony, action, state)
+
+
+@partial(jax.jit, static_argnums=0)
+def transition(env: Durotaxis, params: Params, colony: Colony, action: Any, state: dict):
+    before = replace(env.start(jax.random.key(0), params), colony=colony, **state)
+    return env.transition(jax.random.key(1), before, action, params)
 
 
 @pytest.mark.slow
@@ -66,7 +70,7 @@ def test_another_form_keeps_the_contract():
 def test_an_episode_arrives_and_adds_up():
     env = Durotaxis(capacity=12, **LOCAL)
     params = replace(env.default_params, threshold_nodes=12.0)
-    state, reward, terminated, truncated, info = play(env, params, FAST, 40)
+    state, reward, terminated, truncated, info = jax.device_get(play(env, params, FAST))
     last = int(np.argmax(terminated))
     assert 30 < last < 40
     assert not truncated.any()
@@ -85,7 +89,6 @@ def test_an_episode_arrives_and_adds_up():
     assert outcome["reward_distance"] < 5 * way / 599
 
 
-@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize(
     ("ending", "x", "action", "state"),
     [
@@ -138,7 +141,6 @@ def test_a_colony_that_outgrows_its_limit_at_the_goal_has_not_arrived():
     assert reward[last] < 0
 
 
-@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("number", [jnp.nan, jnp.inf, -jnp.inf])
 @pytest.mark.parametrize("form", actions.FORMS)
 def test_an_action_that_is_no_number_leaves_numbers_behind(form, number):
@@ -154,7 +156,7 @@ def test_an_action_that_is_no_number_leaves_numbers_behind(form, number):
 
 
 def test_a_colony_without_nodes_is_at_its_end():
-    env = Durotaxis(capacity=16, action="nodes")
+    env = Durotaxis(capacity=16, action="nodes", **LOCAL)
     everything = (jnp.ones(16, jnp.int32), jnp.array([5.0, 1.0, 0.1, 0.0]))
     params = replace(env.default_params, threshold_nodes=16.0)
     after, reward, terminated, info = one_step(env, params, colony_of([10.0, 20.0]), everything)
@@ -180,9 +182,9 @@ def test_more_nodes_than_there_is_room_for_end_the_episode_and_are_all_counted()
 def test_the_clock_truncates():
     env = Durotaxis(capacity=12, **LOCAL)
     params = replace(env.default_params, threshold_nodes=12.0, max_steps_in_episode=7)
-    state, _, terminated, truncated, _ = play(env, params, FAST, 16)
+    state, _, terminated, truncated, _ = play(env, params, FAST)
     assert not terminated.any()
-    assert np.flatnonzero(truncated).tolist() == [6, 13]
+    assert np.flatnonzero(truncated).tolist() == [6, 13, 20, 27, 34]
     assert state.time[7] == 0
 
 
@@ -231,15 +233,16 @@ def test_a_measured_field_is_ground_like_any_other():
     params = replace(env.default_params, threshold_nodes=12.0, width=200.0, height=100.0)
     column = np.arange(200, dtype=np.float32)
     field = np.broadcast_to(np.float32(0.05) * column + 1, (100, 200))
-    law = play(env, params, FAST, 12)[0].colony.x
-    measured = play(env, replace(params, field=np.array(field)), FAST, 12)[0].colony.x
+    law = play(env, params, FAST)[0].colony.x[:12]
+    measured = play(env, replace(params, field=np.array(field)), FAST)[0].colony.x[:12]
     np.testing.assert_allclose(measured, law, rtol=1e-4)
 
 
 def test_random_ground_is_drawn_anew_for_every_episode():
     env = Durotaxis(capacity=12, ground="random", **LOCAL)
     params = replace(env.default_params, threshold_nodes=12.0)
-    laws = jax.vmap(env.start, in_axes=(0, None))(jax.random.split(jax.random.key(0), 400), params)
+    starts = jax.jit(jax.vmap(env.start, in_axes=(0, None)))
+    laws = starts(jax.random.split(jax.random.key(0), 400), params)
     exponential = np.asarray(laws.law.exponential)
     assert 150 < exponential.sum() < 250
     slope = np.asarray(laws.law.slope)

@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -14,7 +15,8 @@ from envs.durotaxis import export
 from envs.durotaxis.env import Durotaxis
 
 
-def grown(ground: str = "linear"):
+@cache
+def grown(ground: str = "random"):
     env = Durotaxis(capacity=30, ground=ground, observation="local")
     params = replace(env.default_params, threshold_nodes=30.0)
     _, state = env.reset(jax.random.key(0), params)
@@ -24,8 +26,7 @@ def grown(ground: str = "linear"):
     return state, params
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("ground", ["linear", "random"])
+@pytest.mark.parametrize("ground", ["random", pytest.param("linear", marks=pytest.mark.slow)])
 def test_a_colony_is_read_again(ground: str, tmp_path: Path):
     state, params = grown(ground)
     export.to_graphml(state, params, tmp_path / "colony.graphml")

@@ -1,6 +1,7 @@
 """Deletion that keeps a colony one tree, against the rule told in lists, cell by cell."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -47,12 +48,12 @@ def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony,
     x = random.choice(np.arange(0, 300, 2.5), size).astype(np.float32)
     parent = [-1] + [int(random.integers(i)) for i in range(1, size)]
     pad = (0, CAPACITY - size)
-    colony = rules.Colony(
-        x=jnp.pad(jnp.asarray(x), pad),
-        y=jnp.zeros(CAPACITY),
-        parent=jnp.pad(jnp.asarray(parent, jnp.int32), pad, constant_values=-1),
-        birth=jnp.zeros(CAPACITY, jnp.int32),
-        num_nodes=jnp.int32(size),
+    colony: Any = rules.Colony(  # of NumPy, as JAX would compile a padding for each size
+        x=np.pad(x, pad),
+        y=np.zeros(CAPACITY, np.float32),
+        parent=np.pad(np.array(parent, np.int32), pad, constant_values=-1),
+        birth=np.zeros(CAPACITY, np.int32),
+        num_nodes=np.int32(size),
     )
     links = {(above, i) for i, above in enumerate(parent) if above >= 0}
     return colony, Links(list(range(size)), links, dict(enumerate(x.tolist())))
@@ -61,11 +62,10 @@ def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony,
 find = jax.jit(heirs.heirs, static_argnums=3)
 
 
-@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9, 1.0])
 def test_the_leftmost_child_takes_the_place_of_the_dead(share: float):
     random = np.random.default_rng(int(10 * share))
-    for _ in range(30):
+    for _ in range(12):
         size = int(random.integers(1, CAPACITY + 1))
         colony, slow = random_colony(random, size)
         survives = np.zeros(CAPACITY, bool)
@@ -95,7 +95,7 @@ def test_a_colony_stays_one_tree_for_many_steps(rightward: bool):
     names, unused = list(range(5)), 5
     x = dict(enumerate(colony.x[:5].tolist()))
     slow = Links(list(range(5)), {(i, i + 1) for i in range(4)}, x)
-    for time in range(1, 40):
+    for time in range(1, 25):
         count = len(names)
         number = int(np.clip(random.normal(count / 2, 2), max(count - CAPACITY // 2, 1), count - 1))
         gone = np.zeros(CAPACITY, bool)
@@ -124,7 +124,6 @@ def test_a_colony_stays_one_tree_for_many_steps(rightward: bool):
         assert not np.asarray(colony.parent)[len(names) :].max(initial=-1) >= 0
 
 
-@pytest.mark.slow
 def test_the_environment_deletes_as_it_is_told():
     """The same actions: as many nodes at the same places, but only the tree stays connected."""
     key = jax.random.key(0)

@@ -41,13 +41,12 @@ def test_a_way_through_a_corner_needs_all_four_tiles():
     assert is_free_way(free, starts, ends).tolist() == [False, False, True]
 
 
-@pytest.mark.slow
 def test_the_environment_keeps_the_contract_and_its_walls():
     env = ContinuousMaze(LAYOUT, 0.7)
     env_checker(env)
     params = env.default_params
     begins, steps = jax.random.split(jax.random.key(0), (2, 500))
-    obs, state = jax.vmap(env.reset, in_axes=(0, None))(begins, params)
+    obs, state = jax.jit(jax.vmap(env.reset, in_axes=(0, None)))(begins, params)
     tiles = np.floor(np.asarray(state.position)).astype(int)
     assert LAYOUT.free[tuple(tiles.T)].all()
     share = np.bincount(LAYOUT.index[tuple(tiles.T)], minlength=10) / 500
@@ -56,7 +55,7 @@ def test_the_environment_keeps_the_contract_and_its_walls():
         continuous.positions(np.asarray(obs), 3, 4), state.position, atol=1e-5
     )
     action = jax.random.uniform(jax.random.key(1), (500, 2), minval=-1.0)
-    step = jax.vmap(env.step, in_axes=(0, 0, 0, None))
+    step = jax.jit(jax.vmap(env.step, in_axes=(0, 0, 0, None)))
     seen, after, *_ = step(steps, state, action, params)
     target = np.asarray(state.position) + 0.7 * np.asarray(action)
     moved = np.array([slow_is_free(*pair) for pair in zip(state.position, target, strict=True)])

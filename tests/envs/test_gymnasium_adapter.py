@@ -38,6 +38,7 @@ from envs.snake import Snake
 from envs.two_snake import TwoSnake
 from envs.vector_field import VectorField
 from envs.wrappers import ActionRepeat, FrameStack, LastAction, StickyActions
+from tests.envs.recorder import Parts
 
 N, T = 5, 30
 NEXT_STEP, SAME_STEP, DISABLED = AutoresetMode
@@ -46,6 +47,26 @@ CARTPOLE = gymnax.make("CartPole-v1")[0]
 DUEL = TwoSnake(5, 9, opponents=("rival",), rival=True)
 UNBOUNDED = "A Box observation space m(in|ax)imum value is -?infinity"
 UNSCALED = "For Box action spaces, we recommend using a symmetric and normalized space"
+
+
+class PartsAndTuple(Parts):
+    """Takes two arrays; every step is told by the sum of its numbers."""
+
+    def transition(self, chance, state, action, params):
+        choice, size = action
+        return super().transition(chance, state, choice + size.sum(), params)
+
+    def action_space(self, params=None):
+        return ours.Tuple([ours.Discrete(3), ours.Box(0.0, 1.0, (2,))])
+
+    @property
+    def name(self) -> str:
+        return "Parts-v0"
+
+
+TUPLE = PartsAndTuple()
+
+
 ADVICE = {
     "Durotaxis-v0": {UNBOUNDED, UNSCALED},  # a measured field may have any stiffness; px
     "VectorField-v0": {UNBOUNDED},  # Gaussian noise
@@ -64,8 +85,16 @@ def short(env: Any, steps: int = 12) -> Any:
     return env.default_params.replace(max_steps_in_episode=steps)
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("env_id", [*envs.ALL, "CartPole-v1", "Pendulum-v1"])
+QUICK = ("Grid-v0", "CircularCartPole-v0", "CartPole-v1", "Pendulum-v1")
+
+
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        *QUICK,
+        *(pytest.param(x, marks=pytest.mark.slow) for x in envs.ALL if x not in QUICK),
+    ],
+)
 def test_gymnasium_finds_nothing_to_criticise(env_id):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -78,7 +107,7 @@ def test_gymnasium_finds_nothing_to_criticise(env_id):
 
 def test_one_environment_is_a_loop_over_the_bare_one():
     params = short(SNAKE)
-    env = GymnasiumEnv(SNAKE, params)
+    env, jitted = GymnasiumEnv(SNAKE, params), jax.jit(SNAKE.step_env)
     obs, info = env.reset(seed=3)
     key, _, reset_key = jax.random.split(jax.random.key(3), 3)
     expected, state = SNAKE.reset(reset_key, params)
@@ -88,7 +117,7 @@ def test_one_environment_is_a_loop_over_the_bare_one():
     for i in range(T):
         obs, reward, terminated, truncated, info = env.step(i % 3)
         key, step_key, _ = jax.random.split(key, 3)
-        expected, state, gain, died, told = SNAKE.step_env(step_key, state, i % 3, params)
+        expected, state, gain, died, told = jitted(step_key, state, i % 3, params)
         np.testing.assert_allclose(obs, expected, rtol=1e-5, atol=1e-6)
         assert (reward, terminated) == (pytest.approx(float(gain)), bool(died))
         assert truncated == (int(state.time) >= 12)
@@ -106,7 +135,6 @@ def test_one_environment_is_a_loop_over_the_bare_one():
     assert type(terminated) is type(truncated) is bool
 
 
-@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     ("env", "mode"),
     [
@@ -114,7 +142,8 @@ def test_one_environment_is_a_loop_over_the_bare_one():
         (SNAKE, SAME_STEP),
         (SNAKE, DISABLED),
         (CARTPOLE, NEXT_STEP),
-        (DUEL, SAME_STEP),
+        (TUPLE, SAME_STEP),
+        pytest.param(DUEL, SAME_STEP, marks=pytest.mark.slow),
     ],
     ids=lambda case: case.value if isinstance(case, AutoresetMode) else case.name,
 )
@@ -205,8 +234,9 @@ def test_nothing_is_compiled_twice():
 
 
 def test_observations_may_be_written_to():
-    env, games = GymnasiumEnv(SNAKE), GymnasiumVectorEnv(SNAKE, 2)
-    for obs in (env.reset(seed=0)[0], env.step(0)[0], games.reset()[0], games.step([0, 0])[0]):
+    env, games = GymnasiumEnv(SNAKE), GymnasiumVectorEnv(SNAKE, N)
+    first, after = games.reset()[0], games.step(np.zeros(N, int))[0]
+    for obs in (env.reset(seed=0)[0], env.step(0)[0], first, after):
         obs[:] = 0
 
 
@@ -264,8 +294,10 @@ def test_batches_of_actions_are_checked_one_by_one():
             checked_action(box, [[0.0, wrong]], 1)
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("nothing", [np.nan, np.inf, -7.0])
+@pytest.mark.parametrize(
+    "nothing",
+    [np.nan, *(pytest.param(number, marks=pytest.mark.slow) for number in (np.inf, -7.0))],
+)
 def test_the_action_of_an_environment_that_begins_anew_is_not_looked_at(nothing):
     """The other two modes have no such step: there every action counts."""
     env = pendulum.Pendulum()
@@ -442,7 +474,14 @@ def test_unbounded_spaces_say_so():
 
 
 @pytest.mark.parametrize(
-    "env", [SNAKE, DUEL, Grid(), FrameStack(StickyActions(SNAKE), 2)], ids=lambda env: env.name
+    "env",
+    [
+        SNAKE,
+        pytest.param(DUEL, marks=pytest.mark.slow),
+        Grid(),
+        FrameStack(StickyActions(SNAKE), 2),
+    ],
+    ids=lambda env: env.name,
 )
 def test_pictures_follow_the_state(env):
     single = GymnasiumEnv(env, render_mode="rgb_array")
@@ -459,14 +498,14 @@ def test_pictures_follow_the_state(env):
 
 def test_the_last_picture_is_of_the_end():
     """Not of the next episode, which has not begun."""
-    games = GymnasiumVectorEnv(SNAKE, 2, short(SNAKE, 1), render_mode="rgb_array")
+    games = GymnasiumVectorEnv(SNAKE, N, short(SNAKE, 1), render_mode="rgb_array")
     games.reset(seed=0)
-    _, _, _, truncated, _ = games.step([0, 0])
+    _, _, _, truncated, _ = games.step(np.zeros(N, int))
     assert truncated.all()
     at_end = np.stack(games.render() or ())
-    games.step([0, 0])
+    games.step(np.zeros(N, int))
     after = np.stack(games.render() or ())
-    assert len(at_end) == 2
+    assert len(at_end) == N
     assert (at_end != after).any(axis=(1, 2, 3)).all()
     assert GymnasiumVectorEnv(SNAKE, 2).render() is None
 
@@ -474,12 +513,14 @@ def test_the_last_picture_is_of_the_end():
 def test_gymnasium_makes_what_is_registered(ids):
     assert {"jaxrl/Snake-v0", "jaxrl/Breakout-MinAtar"} <= set(ids)
     assert register() == ids
-    env: Any = gymnasium.make("jaxrl/Snake-v0", rows=6, cols=7, render_mode="rgb_array")
-    assert env.unwrapped.env == Snake(6, 7)
+    # equal to an environment that other tests have compiled
+    arguments = {"rows": 5, "cols": 5, "observation": "features", "rules": "modern"}
+    env: Any = gymnasium.make("jaxrl/Snake-v0", **arguments, render_mode="rgb_array")
+    assert env.unwrapped.env == SNAKE
     assert env.reset(seed=1)[0] in env.observation_space
     assert env.render().shape[2] == 3
-    games = gymnasium.make_vec("jaxrl/Snake-v0", num_envs=3, rows=6, autoreset_mode="SameStep")
-    assert (games.num_envs, games.metadata["autoreset_mode"]) == (3, SAME_STEP)
+    games = gymnasium.make_vec("jaxrl/Snake-v0", num_envs=N, autoreset_mode="SameStep", **arguments)
+    assert (games.num_envs, games.metadata["autoreset_mode"]) == (N, SAME_STEP)
     games = RecordEpisodeStatistics(games)
     games.reset(seed=1)
     while "episode" not in (infos := games.step(games.action_space.sample())[4]):

@@ -39,13 +39,18 @@ LONG = {"max_steps_in_episode": 300}
 NUMBERS = dict.fromkeys(STATES, LONG) | {"MetaMaze-misc": LONG | {"punishment": -2.0}}
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("env_id", STATES)
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        pytest.param(env_id, marks=[pytest.mark.slow] if env_id.startswith("Gaussian") else [])
+        for env_id in STATES
+    ],
+)
 def test_what_is_shown_lies_in_the_space(env_id):
     """The ends of everything that is bounded, with clocks from 0 to 300 and from -1 on."""
     options = {"num_bits": 3} if env_id == "MemoryChain-bsuite" else {}
     env, params = gymnax.make(env_id, **options)
-    _, start = env.reset_env(jax.random.key(0), params)
+    _, start = jax.jit(env.reset_env)(jax.random.key(0), params)
     params = params.replace(**NUMBERS[env_id])
     clocks = [{"normalize_time": x} for x in (True, False)] if "Memory" not in env_id else [{}]
     for clock in clocks:

@@ -26,18 +26,17 @@ def played(env: Snake, steps: int, seed: int = 0):
     key = jax.random.key(seed)
     start_key, key = jax.random.split(key)
     _, state = env.reset(start_key, env.default_params)
-    states = [state]
+    states, advance = [state], jax.jit(env.step_env)
     for step_key in jax.random.split(key, steps):
         action_key, step_key = jax.random.split(step_key)
         action = jax.random.randint(action_key, (), 0, env.num_actions)
-        _, state, _, over, _ = env.step_env(step_key, state, action, env.default_params)
+        _, state, _, over, _ = advance(step_key, state, action, env.default_params)
         states.append(state)
         if over:
             break
     return jax.tree.map(lambda *x: np.stack(x), *states)
 
 
-@pytest.mark.slow
 def test_a_body_is_told_by_when_the_head_came_to_each_cell():
     env = Snake(6, 6)
     states = played(env, 40, seed=3)

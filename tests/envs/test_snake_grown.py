@@ -23,7 +23,9 @@ def starts(rows: int, cols: int, share: float):
     return jax.device_get(state)
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(4, 5), (5, 4), (5, 5)])
+@pytest.mark.parametrize(
+    ("rows", "cols"), [(4, 5), *(pytest.param(5, cols, marks=pytest.mark.slow) for cols in (4, 5))]
+)
 def test_every_snake_is_a_body_on_the_board(rows, cols):
     """Rebuilt cell by cell from the order of its body, each is the same state."""
     board, states = Board(rows, cols), starts(rows, cols, 1.0)
@@ -38,7 +40,6 @@ def test_every_snake_is_a_body_on_the_board(rows, cols):
         jax.tree.map(np.testing.assert_array_equal, rebuilt, state)
 
 
-@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("rows", "cols"), [(5, 5), (5, 4)])
 def test_the_first_observation_is_that_of_the_position(rows, cols):
     """A snake on a path through an odd board may divide it; found by a flood fill of each."""

@@ -19,7 +19,8 @@ def after_one_step(env, params, action, num: int, seed: int = 0):
     """States and `info` after `num` steps from `START`, each with chances of its own."""
     state = State(jnp.asarray(START), jnp.zeros(env.channels), jnp.zeros((), jnp.int32))
     keys = jax.random.split(jax.random.key(seed), num)
-    _, state, _, _, _, info = jax.vmap(env.step, (0, None, None, None))(keys, state, action, params)
+    step = jax.jit(jax.vmap(env.step, (0, None, None, None)))
+    _, state, _, _, _, info = step(keys, state, action, params)
     return jax.device_get((state, info))
 
 
@@ -56,7 +57,7 @@ def test_poisson_counts_are_counts():
     state, _ = after_one_step(env, params, jnp.zeros(2), 20_000)
     weight, bias = layer(params.emission, 0)
     rate = 0.5 * np.exp(weight @ state.z[0] + bias)
-    mean, variance = env.emission(state.z[0], params)
+    mean, variance = jax.jit(env.emission)(state.z[0], params)
     np.testing.assert_allclose(mean, rate, rtol=1e-5)
     np.testing.assert_allclose(variance, rate, rtol=1e-5)
     assert (state.obs.dtype, state.obs.min()) == (np.float32, 0.0)

@@ -11,6 +11,7 @@ from envs.vector_field import CircularCartPole, VectorField, cart_pole, fields, 
 from envs.vector_field.cart_pole_field import CartPoleField
 
 RNG = np.random.default_rng(0)
+LORENZ = jax.jit(higher.lorenz)
 
 
 def points(dims: int) -> Any:
@@ -21,10 +22,10 @@ def test_the_attractor_of_lorenz_in_its_own_units():
     z = points(3)
     x, y, height = 12.0 * z[..., 0], 12.0 * z[..., 1], 12.0 * z[..., 2] + 25
     own = np.stack([10 * (y - x), x * (28 - height) - y, x * y - 8 / 3 * height], axis=-1)
-    np.testing.assert_allclose(higher.lorenz(z), 0.05 * own / 12, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(LORENZ(z), 0.05 * own / 12, rtol=1e-4, atol=1e-5)
     wing = 72**0.5 / 12
     still = jnp.array([[wing, wing, 2 / 12], [-wing, -wing, 2 / 12], [0, 0, -25 / 12]])
-    np.testing.assert_allclose(higher.lorenz(still), 0, atol=1e-5)
+    np.testing.assert_allclose(LORENZ(still), 0, atol=1e-5)
 
 
 def test_an_orbit_of_lorenz_stays_within_the_box_and_visits_both_wings():
@@ -42,12 +43,12 @@ def test_a_cycle_on_a_saddle_comes_back_to_it():
     x, y, w = z[..., 0], z[..., 1], z[..., 2]
     plane = fields.limit_cycle(z[..., :2])
     expected = np.concatenate([plane, 0.2 * (x**2 - y**2 - w)[..., None]], axis=-1)
-    np.testing.assert_allclose(higher.saddle_cycle(z), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(jax.jit(higher.saddle_cycle)(z), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_coupled_cycles_one_oscillator_at_a_time():
     z = points(8)
-    found = np.asarray(higher.coupled_cycles(z))
+    found = np.asarray(jax.jit(higher.coupled_cycles)(z))
     for k in range(4):
         x, y = z[..., 2 * k], z[..., 2 * k + 1]
         turn = (1 + k / 2) * (-1) ** k
@@ -67,7 +68,7 @@ def test_a_network_is_drawn_for_each_world():
     assert np.abs(weights - others).max() > 0.1
     z = points(5)
     expected = 0.3 * (np.tanh(z) @ weights.T - z)
-    np.testing.assert_allclose(env.velocity(z, one), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(jax.jit(env.velocity)(z, one), expected, rtol=1e-4, atol=1e-5)
     deviation = np.std(higher.network_weights(jax.random.key(2), 400))
     np.testing.assert_allclose(deviation, 2 / 20, rtol=0.02)
 
@@ -76,14 +77,14 @@ def test_the_state_moves_in_all_dimensions():
     env = VectorField("lorenz", "identity", "none", 3, num_inputs=3, dims=3)
     params: Any = env.params()
     drawn = np.random.default_rng(0).uniform(-2, 2, (4_096, 3)).astype(np.float32)
-    speed = np.linalg.norm(higher.lorenz(jnp.asarray(drawn)), axis=-1).mean()
+    speed = np.linalg.norm(LORENZ(drawn), axis=-1).mean()
     np.testing.assert_allclose(params.action_bound, speed, rtol=1e-4)
     quiet = params.replace(process_noise=0.0)
     _, state = env.reset(jax.random.key(0), quiet)
     assert state.z.shape == (3,)
     u = jnp.array([0.1, -0.2, 0.05])
     obs, after, *_ = env.step(jax.random.key(1), state, u, quiet)
-    expected = state.z + 0.1 * (higher.lorenz(state.z) + u)
+    expected = state.z + 0.1 * (LORENZ(state.z) + u)
     np.testing.assert_allclose(obs, expected, rtol=1e-5)
     np.testing.assert_array_equal(obs, after.z)
 
@@ -144,17 +145,19 @@ def test_accelerations_are_those_of_the_equations_of_motion():
     """In the limit of short steps; without force, and what a force adds."""
     env = CartPoleField(substeps=1)
     params = env.params(dt=1e-3)
+    velocity, effect = jax.jit(env.velocity), jax.jit(env.effect)
+    accelerations = jax.jit(cart_pole.accelerations)
     for z in RNG.uniform(-2, 2, (5, 4)).astype(np.float32):
         state, numbers, u = cart_state(z), cart_pole.Params(), 0.3
         rates = []
         for push in (0.0, 30 * u):
-            cart, pole = cart_pole.accelerations(
+            cart, pole = accelerations(
                 state.speed, state.pole_angle, state.pole_speed, jnp.asarray(push), numbers
             )
             rates.append(np.array([cart / (4.8 / (2 * np.pi)) / 4, pole / 4]))
-        found = env.scored(env.velocity(jnp.asarray(z), params))
+        found = env.scored(velocity(jnp.asarray(z), params))
         np.testing.assert_allclose(found, rates[0], rtol=0.02, atol=0.02)
-        pushed = env.scored(env.effect(jnp.array([u]), jnp.asarray(z), params))
+        pushed = env.scored(effect(jnp.array([u]), jnp.asarray(z), params))
         np.testing.assert_allclose(pushed, rates[1] - rates[0], rtol=0.02, atol=0.02)
 
 

@@ -1,6 +1,8 @@
 """Wrappers against loops in plain Python over the bare environment, and how they nest."""
 
 from collections import deque
+from functools import cache
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 import chex
@@ -9,16 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import struct
 from gymnasium.spaces.utils import flatten, flatten_space
 from gymnax.environments import spaces
 
 import envs
-from envs.base import Environment
-from envs.checker import env_checker
+from envs.checker import check_contract, env_checker
 from envs.gymnasium_adapter.spaces import gymnasium_space, in_numpy
 from envs.snake import Snake
-from envs.vector_field import VectorField
+from envs.vector_field.cart_pole import CircularCartPole
 from envs.wrappers import (
     ActionRepeat,
     FlattenObservation,
@@ -30,60 +30,35 @@ from envs.wrappers import (
 )
 from envs.wrappers.flatten_observation import size, vector
 from envs.wrappers.plain_actions import as_space_has_it, is_plain, plain_space
+from tests.envs.recorder import Limits, Parts, Recorder
 
 T = 40
 CARTPOLE, BREAKOUT, PENDULUM = (
     gymnax.make(name)[0] for name in ("CartPole-v1", "Breakout-MinAtar", "Pendulum-v1")
 )
 SNAKE = Snake(5, 5, "features")
-GAMES = {"CartPole": CARTPOLE, "Breakout": BREAKOUT, "Snake": SNAKE}
-over_games = pytest.mark.parametrize("game", GAMES.values(), ids=GAMES)
 
 
-@struct.dataclass
-class Trace:
-    executed: jax.Array  # int32, the last action
-    time: jax.Array
+def cases(fast: dict[str, Any], slow: dict[str, Any]) -> list:
+    """Cases of a parameter by name, the second ones marked as slow."""
+    marks = (), (pytest.mark.slow,)
+    return [
+        pytest.param(game, id=name, marks=mark)
+        for games, mark in zip((fast, slow), marks, strict=True)
+        for name, game in games.items()
+    ]
 
 
-@struct.dataclass
-class Limits:
-    max_steps_in_episode: int = 1000
-    lifetime: int = 1000
-
-
-class Recorder(Environment):
-    """Shows the action that it was given and the time, which is also the reward."""
-
-    @property
-    def default_params(self) -> Limits:
-        return Limits()
-
-    def start(self, chance, params):
-        return Trace(jnp.int32(-1), jnp.int32(0))
-
-    def transition(self, chance, state, action, params):
-        after = Trace(jnp.asarray(action, jnp.int32), state.time + 1)
-        reward = after.time.astype(jnp.float32)
-        info = {"components": jnp.stack([reward - 1, 1.0]), "outcome": {"steps": after.time}}
-        return after, reward, after.time >= params.lifetime, info
-
-    def describe(self, state, features, params):
-        return jnp.stack([state.executed, state.time]).astype(jnp.float32)
-
-    @property
-    def name(self) -> str:
-        return "Recorder-v0"
-
-    @property
-    def num_actions(self) -> int:
-        return 4
-
-    def action_space(self, params=None):
-        return spaces.Discrete(4)
-
-    def observation_space(self, params=None):
-        return spaces.Box(-1.0, jnp.inf, (2,), jnp.float32)
+over_games = pytest.mark.parametrize(
+    "game",
+    cases(
+        {"Breakout": BREAKOUT, "Recorder": Recorder()},  # gymnax's, of images; ours
+        {"CartPole": CARTPOLE, "Snake": SNAKE},
+    ),
+)
+over_exact_games = pytest.mark.parametrize(
+    "game", cases({"Recorder": Recorder()}, {"Breakout": BREAKOUT, "Snake": SNAKE})
+)
 
 
 class Step(NamedTuple):
@@ -119,16 +94,21 @@ def play(env: Any, params: Any, change_key=lambda key: key) -> tuple[np.ndarray,
     return first, steps
 
 
+@cache
+def play_bare(game: Any) -> tuple[np.ndarray, list[Step]]:
+    """What `play` returns of a game without a wrapper, in short episodes."""
+    return play(game, short(game))
+
+
 def assert_close(found: Any, expected: Any):
     same = lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
     jax.tree.map(same, found, expected)
 
 
-@pytest.mark.fast_cases(1)
 @over_games
 def test_frame_stack_is_a_queue_of_observations(game):
     params = short(game)
-    first, bare = play(game, params)
+    first, bare = play_bare(game)
     shown, steps = play(FrameStack(game, 3), params)
     queue = deque([first] * 3, maxlen=3)
     join = lambda frames: np.concatenate(list(frames), axis=-1)
@@ -144,12 +124,22 @@ def test_frame_stack_is_a_queue_of_observations(game):
     assert any(step.truncated for step in steps)
 
 
-@pytest.mark.fast_cases(1)
-@over_games
-@pytest.mark.parametrize("reward", [False, True])
+@pytest.mark.parametrize(
+    ("game", "reward"),
+    [
+        (BREAKOUT, True),
+        (Recorder(), False),
+        *(
+            pytest.param(game, reward, marks=pytest.mark.slow)
+            for game, reward in product((BREAKOUT, CARTPOLE, SNAKE), (True, False))
+            if (game, reward) != (BREAKOUT, True)
+        ),
+    ],
+    ids=lambda case: getattr(case, "name", case),
+)
 def test_last_action_is_one_hot_and_none_at_the_start(game, reward):
     params = short(game)
-    first, bare = play(game, params)
+    first, bare = play_bare(game)
     env = LastAction(game, reward)
     shown, steps = play(env, params)
 
@@ -167,8 +157,9 @@ def test_last_action_is_one_hot_and_none_at_the_start(game, reward):
     assert env.observation_space(params).shape == shown.shape
 
 
-@pytest.mark.fast_cases(1)
-@over_games
+@pytest.mark.parametrize(
+    "game", cases({"Breakout": BREAKOUT, "CartPole": CARTPOLE}, {"Snake": SNAKE})
+)
 def test_action_repeat_sums_rewards_until_the_end(game):
     params, env = short(game, steps=10), ActionRepeat(game, 4)  # 10 is 4 + 4 + 2
     _, steps = play(env, params)
@@ -185,7 +176,6 @@ def test_action_repeat_sums_rewards_until_the_end(game):
     assert any(step.truncated for step in steps)
 
 
-@pytest.mark.fast_cases(1)
 @over_games
 def test_sticky_actions_execute_what_they_draw(game):
     inner = short(game)
@@ -237,18 +227,17 @@ def test_actions_stick_with_the_probability_of_the_params():
         assert abs(stuck.mean() - p) < 5 * np.sqrt(p * (1 - p) / stuck.size)
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("game", [BREAKOUT, SNAKE], ids=["Breakout", "Snake"])
+@over_exact_games
 @pytest.mark.parametrize(
     "wrap", [Wrapper, lambda env: FrameStack(env, 1), lambda env: ActionRepeat(env, 1)]
 )
 def test_one_frame_and_one_repeat_change_nothing(game, wrap):
     """Bit for bit; environments that round may differ in the last bit, compiled in two places."""
     params = short(game)
-    assert jax.tree.all(jax.tree.map(np.array_equal, play(wrap(game), params), play(game, params)))
+    assert jax.tree.all(jax.tree.map(np.array_equal, play(wrap(game), params), play_bare(game)))
 
 
-@pytest.mark.parametrize("game", [BREAKOUT, SNAKE], ids=["Breakout", "Snake"])
+@over_exact_games
 def test_actions_that_never_stick_change_nothing_but_keys(game):
     env, params = StickyActions(game, 0.0), short(game)
     found = play(env, env.default_params.replace(env=params))
@@ -329,9 +318,9 @@ def test_continuous_actions_are_shown_within_their_bounds():
         obs, *_ = env.step(jax.random.key(1), state, jnp.array([action]), params)
         assert float(obs[3]) == shown
         assert env.observation_space(params).contains(obs)
-    field = LastAction(VectorField())  # whose steps survive an action that is no number
-    _, state = field.reset(jax.random.key(0))
-    obs, *_ = field.step(jax.random.key(1), state, jnp.array([jnp.nan, 0.0]))
+    cart = LastAction(CircularCartPole())  # whose steps survive an action that is no number
+    _, state = cart.reset(jax.random.key(0))
+    obs, *_ = cart.step(jax.random.key(1), state, jnp.array([jnp.nan]))
     assert jnp.isfinite(obs).all()
 
 
@@ -361,11 +350,12 @@ def reversed_and_twice(env):
     return StickyActions(env, 0.2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "env",
-    [atari(Snake(12, 12, "features")), reversed_and_twice(BREAKOUT)],
-    ids=["Snake", "Breakout"],
+    cases(
+        {"atari": atari(Recorder()), "reversed": reversed_and_twice(Recorder())},
+        {"Snake": atari(Snake(12, 12, "features")), "Breakout": reversed_and_twice(BREAKOUT)},
+    ),
 )
 def test_every_nest_keeps_the_contract(env):
     env_checker(env)
@@ -402,20 +392,6 @@ class Choices(spaces.Space):
     nvec, shape, dtype = (3, 2), (2,), jnp.int32
 
 
-class Parts(Recorder):
-    """Shows a dict of an image, an integer and a tuple."""
-
-    def describe(self, state, features, params):
-        time = state.time
-        image = jnp.full((2, 3, 1), time, jnp.uint8)
-        return {"image": image, "a": time % 5, "pair": (time / 7, jnp.stack([time % 2 == 0]))}
-
-    def observation_space(self, params=None):
-        pair = spaces.Tuple([spaces.Box(0.0, jnp.inf, ()), spaces.Box(0, 1, (1,), jnp.bool_)])
-        image = spaces.Box(0, 255, (2, 3, 1), jnp.uint8)
-        return spaces.Dict({"image": image, "a": spaces.Discrete(5), "pair": pair})
-
-
 def test_several_integers_become_one_hot_each():
     np.testing.assert_array_equal(vector(Choices(), jnp.array([2, 0])), [0, 0, 1, 1, 0])
     assert size(Choices()) == 5
@@ -434,7 +410,7 @@ def test_parts_are_flattened_as_gymnasium_does():
     wide: Any = flatten_space(theirs)
     np.testing.assert_array_equal(space.low, wide.low)
     np.testing.assert_array_equal(space.high, wide.high)
-    env_checker(FrameStack(env, 2), params)
+    check_contract(FrameStack(env, 2), params)
     env_checker(inner, params)
 
 
@@ -489,11 +465,11 @@ def test_gradients_flow_where_the_wrapped_environment_lets_them():
     def slope(env):
         params = env.default_params
         _, state = env.reset(jax.random.key(0), params)
-        last = lambda u: env.step(jax.random.key(1), state, u, params)[1].env.z.sum()
-        return np.asarray(jax.grad(last)(jnp.zeros(2)))
+        last = lambda u: env.step(jax.random.key(1), state, u, params)[1].env.speed
+        return np.asarray(jax.grad(last)(jnp.zeros(1)))
 
-    assert (slope(FrameStack(VectorField(), 2)) == 0).all()
-    assert (slope(FrameStack(VectorField().with_transition_gradients(), 2)) != 0).all()
+    assert (slope(FrameStack(CircularCartPole(), 2)) == 0).all()
+    assert (slope(FrameStack(CircularCartPole().with_transition_gradients(), 2)) != 0).all()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ that the fast one draws, once it is found to lie on a free cell.
 import random
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -37,36 +37,42 @@ def reckless(game: Duel, player: int, rng: random.Random) -> int:
 
 @cache
 def compiled(env: TwoSnake):
-    """`begin(keys [N], params)` and `advance(keys [N], state, action, params)`, jitted."""
+    """`begin(seed, num_games, params)` and `advance(seed, step, state, action, params)`, jitted.
+
+    They make their keys themselves: with keys among its arguments, a call takes ten times as long.
+    """
 
     def orders(state):
         """int32 `[2, rows, cols]` by following both bodies."""
         return jax.vmap(lambda body: snake.order(env.board, body))(state.snakes)
 
-    def begin(keys, params):
+    @partial(jax.jit, static_argnames="num_games")
+    def begin(seed, num_games, params):
+        keys = jax.random.split(jax.random.key(seed), num_games)
         obs, state = jax.vmap(env.reset, in_axes=(0, None))(keys, params)
         return obs, state, jax.vmap(orders)(state)
 
-    def advance(keys, state, action, params):
+    @jax.jit
+    def advance(seed, step, state, action, params):
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), step), len(action))
         words = jax.vmap(lambda key: env.chances(key)[0])(jax.random.clone(keys))
         obs, state, *outcome = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
             keys, state, action, params
         )
         return obs, state, jax.vmap(orders)(state), words, *outcome
 
-    return jax.jit(begin), jax.jit(advance)
+    return begin, advance
 
 
 class Match:
     """`num_games` fast games and their slow twins."""
 
     def __init__(self, env: TwoSnake, params: Params, num_games: int, seed: int):
-        self.env, self.params = env, params
+        self.env, self.params, self.seed = env, params, seed
         self.rng = random.Random(seed)
         self.tally = Counter()
-        self.key, key = jax.random.split(jax.random.key(seed))
         begin, self.advance = compiled(env)
-        obs, self.state, orders = begin(jax.random.split(key, num_games), params)
+        obs, self.state, orders = begin(seed, num_games, params)
         self.shown = jax.device_get(self.state)
         self.games = [self.new_game(i) for i in range(num_games)]
         self.check_states(orders)
@@ -78,9 +84,8 @@ class Match:
             mine = [policy(game, 0, self.rng) for game in self.games]
             rivals = [policy(game, 1, self.rng) for game in self.games]
             actions = np.stack([mine, rivals], -1) if self.env.rival else np.array(mine)
-            self.key, key = jax.random.split(self.key)
             obs, state, orders, words, reward, terminated, truncated, info = self.advance(
-                jax.random.split(key, len(mine)), self.state, actions.astype(np.int32), self.params
+                self.seed, step, self.state, actions.astype(np.int32), self.params
             )
             obs, orders, words, info = jax.device_get((obs, orders, words, info))
             self.state, before, self.shown = state, self.shown, jax.device_get(state)

@@ -22,6 +22,7 @@ def linear_step(model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return whole, effect, noise
 
 
+@pytest.mark.slow
 def test_it_agrees_with_a_kalman_filter():
     """Beliefs, log-likelihoods, means and quantiles within the error of 2,000 particles."""
     model, inputs = systems.linear(np.random.default_rng(0))
@@ -108,8 +109,16 @@ def test_densities_are_those_of_the_channels():
             np.testing.assert_allclose(logs[i, p], exact, atol=1e-9)
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("name", ["stuart_landau", "two_wells", "mixed", "missing"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mixed",
+        *(
+            pytest.param(x, marks=pytest.mark.slow)
+            for x in ("stuart_landau", "two_wells", "missing")
+        ),
+    ],
+)
 def test_ranks_of_a_true_model_are_uniform(name):
     """Randomised within counts, over what was observed: mean 1/2 and variance 1/12."""
     recording = record(name, 2, small=True)

@@ -68,6 +68,7 @@ def test_the_input_carries_the_neuron_across_its_hopf_point(u, fires):
         assert np.ptp(z[:, 0]) < 0.01
 
 
+@pytest.mark.slow
 def test_the_linear_system_has_its_stationary_covariance():
     """It is s² h / (1 - |1 + h (-a + i w)|²) in both components with Euler's steps h."""
     model, _ = systems.linear(np.random.default_rng(0))
@@ -88,7 +89,6 @@ def test_wells_are_changed_as_often_as_kramers_says():
     assert 0.5 < changes / (rate * z.size) < 2
 
 
-@pytest.mark.fast_cases(3)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_recording_can_be_read(name, tmp_path, monkeypatch):
     file = tmp_path / "recording.npz"

@@ -7,7 +7,7 @@ from tests.jaxrl.sharded_runs import answers, assert_only_sums
 from train.host.config import with_field
 from train.host.program import find
 
-QUICK = [("snake", "a2c"), ("gymnax", "dqn"), ("gymnax", "sac")]
+QUICK = [("snake", "a2c"), ("gymnax", "dqn")]
 LEARNERS = {  # the first preset of each kind of learner, as the others differ in numbers alone
     (name, type(config), type(config.agent)): (name, preset)
     for name in flags.PROGRAMS

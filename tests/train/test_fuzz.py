@@ -14,19 +14,25 @@ from hypothesis import strategies as st
 from tests.train import fuzz, fuzz_content
 
 LITTLE = settings(
-    max_examples=40,
+    max_examples=12,
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=fuzz.UNCHECKED,
 )
-LESS = settings(LITTLE, max_examples=12)
+LESS = settings(LITTLE, max_examples=4)
+more = pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
+"""How many times as many examples."""
 
 
-@pytest.mark.fast_cases(3)
+def longer(few: settings, times: int) -> settings:
+    return settings(few, max_examples=times * few.max_examples)
+
+
+@more
 @pytest.mark.parametrize("name", fuzz.LOADERS)
-def test_files(name):
-    @LITTLE
+def test_files(name, times):
+    @longer(LITTLE, times)
     @given(fuzz.contents(fuzz.LOADERS[name]))
     def tried(content):
         with tempfile.TemporaryDirectory() as folder:
@@ -35,10 +41,10 @@ def test_files(name):
     tried()
 
 
-@pytest.mark.fast_cases(3)
+@more
 @pytest.mark.parametrize("name", [*fuzz.PROGRAMS, *fuzz.COMMANDS])
-def test_command_lines(name):
-    @LESS
+def test_command_lines(name, times):
+    @longer(LESS, times)
     @given(fuzz.command_lines(name))
     def tried(line):
         with tempfile.TemporaryDirectory() as folder:

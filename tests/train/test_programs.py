@@ -29,14 +29,13 @@ from train.two_snake import program as two_snake_program
 
 NUMBERS = [  # one of each kind: an agent's, an environment's, a curriculum's, a prior's, a share
     ("snake", "a2c", "env.grown_share"),
-    ("two_snake", "curriculum", "curriculum.greedy.share"),
     ("allo", "allo", "agent.learning_rate"),
-    ("durotaxis", "linear", "env.weights.distance"),
     ("gymnax", "dqn", "explore_share"),
+    pytest.param("two_snake", "curriculum", "curriculum.greedy.share", marks=pytest.mark.slow),
+    pytest.param("durotaxis", "linear", "env.weights.distance", marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(("name", "preset", "field"), NUMBERS)
 def test_numbers_may_be_traced(name, preset, field):
     program = find(name, "a test")
@@ -116,7 +115,18 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def of_kinds(configs: dict[str, Any]) -> list:
+    """Cases of a parameter: all but the first of each class differ in values alone, and are slow."""
+    first = {type(config): name for name, config in reversed(configs.items())}
+    return [
+        pytest.param(
+            config, id=name, marks=[] if first[type(config)] == name else [pytest.mark.slow]
+        )
+        for name, config in configs.items()
+    ]
+
+
+@pytest.mark.parametrize("config", of_kinds(CONFIGS))
 def test_every_number_is_checked_and_named(config: Any):
     checks.config(config)
     tried = list(numbers_that_nothing_can_use(config))

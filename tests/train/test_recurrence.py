@@ -17,7 +17,7 @@ from train.two_snake import agents as two_snake_agents
 from train.two_snake import config as two_snake
 from train.two_snake import tournament
 
-GAMES, LIMIT = 48, 1_000
+GAMES, LIMIT = 24, 1_000
 
 
 def without_learning(act) -> Agent:
@@ -48,7 +48,7 @@ def assert_same_games(one, other):
     np.testing.assert_allclose(one.return_, other.return_, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["ppo", "dqn", "rainbow", "board", "fill"])
 def test_untrained_agents_play_the_same_games(preset):
     config = snake.PRESETS[preset]
@@ -64,9 +64,9 @@ def test_untrained_agents_play_the_same_games(preset):
         assert np.sum(games[0].truncated) > 0  # or nothing was left out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("rules", "limit"), [("classic", 100_000), ("modern", 100_000)])
-def test_a_circle_costs_no_time(rules, limit):
+@pytest.mark.parametrize("rules", ["classic", pytest.param("modern", marks=pytest.mark.slow)])
+def test_a_circle_costs_no_time(rules):
+    limit = 100_000
     env, params = Snake(8, 8, "tail", rules), Params(max_steps_in_episode=limit)
     agent, key = always(1), jax.random.key(0)  # left, left, left
     games = played(env, params, agent, (), key, True, 600)
@@ -88,18 +88,27 @@ def test_a_hunger_that_is_seen_is_waited_for():
     assert Snake(8, 8, "near").position(state, env.default_params) is not None
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("opponent", ["static", "random", "greedy", "defensive", "rival"])
+@pytest.mark.parametrize(
+    "opponent",
+    [
+        "greedy",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("static", "random", "defensive", "rival")
+        ),
+    ],
+)
 def test_two_snakes_play_the_same_games(opponent):
     config = with_evaluation(two_snake.PRESETS["direct"], evaluation_games=GAMES)
-    config = replace(config, env=replace(config.env, max_steps_in_episode=600))
+    small = replace(config.env, rows=6, cols=9, max_steps_in_episode=300)
+    config = replace(config, env=small, network=replace(config.network, hidden=(8,)))
     env, agent = tournament.make_env(config), tournament.make_agent(config)
     params = tournament.params_of(config, opponent, "left")
     network, key = two_snake_agents.make_network(config), jax.random.key(1)
     obs, _ = env.reset(jax.random.key(4), params)
     learned = network.init(jax.random.key(5), obs["own"])
     sides = tournament.Sides(learned, learned)
-    games = [played(env, params, agent, sides, key, x, 600) for x in (True, False)]
+    games = [played(env, params, agent, sides, key, x, 300) for x in (True, False)]
     assert_same_games(*games)
 
 
