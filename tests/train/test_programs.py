@@ -116,7 +116,7 @@ CONFIGS = {
 
 
 def of_kinds(configs: dict[str, Any]) -> list:
-    """Cases of a parameter: all but the first of each class differ in values alone, and are slow."""
+    """Cases of a parameter, slow but for the first of each class: others differ in values alone."""
     first = {type(config): name for name, config in reversed(configs.items())}
     return [
         pytest.param(
