@@ -17,8 +17,9 @@ from train.two_snake.program import PROGRAM as TWO_SNAKE
 
 
 def untrained(program: Program, config: Any) -> Run:
-    """One agent as it begins."""
-    agent = jax.jit(program.training(config).init)(jax.random.key(0)).agent
+    """One agent as it begins; the games around it are not compiled."""
+    init = program.training(config).init
+    agent = jax.jit(lambda key: init(key).agent)(jax.random.key(0))
     return Run(Path(f"runs/{program.name}"), program, config, 0, [agent])
 
 
@@ -39,7 +40,8 @@ def two_snakes() -> Run:
 @cache
 def colony(preset: str = "linear") -> Run:
     config = DUROTAXIS.presets[preset]
-    env = replace(config.env, width=60, height=40, max_steps_in_episode=30)
+    small = {"width": 60, "height": 40, "max_steps_in_episode": 30}
+    env = replace(config.env, observation="local", **small)  # the whole takes long to compile
     return untrained(
         DUROTAXIS, replace(config, env=env, network=replace(config.network, width=8, layers=1))
     )

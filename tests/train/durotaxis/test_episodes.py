@@ -175,8 +175,10 @@ def test_tables_tell_rewards_and_values(parts):
         assert np.isnan(rows["reward"][rows["step"] == rows["step"].max()]).all()
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("preset", ["linear", "isotropic", "hybrid", "two_stage"])
+@pytest.mark.parametrize(
+    "preset",
+    ["hybrid", *(pytest.param(x, marks=pytest.mark.slow) for x in ("linear", "isotropic", "two_stage"))],
+)
 def test_tables_tell_what_the_policy_thinks_and_earns(preset: str):
     """Of all kinds of action: value, rewards, spawn parameters, the chance of each node."""
     config = untrained.colony(preset).config
@@ -373,7 +375,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(run, flags, complaint, capsys)
     assert {entry.name for entry in run.directory.iterdir()} == {"config.yaml", "field.npy"}
 
 
-@pytest.mark.slow
 def test_a_run_is_drawn_at_its_end_and_again(run: Run, episodes, monkeypatch):
     def play(*arguments) -> list[Episode]:
         keep = arguments[6] if len(arguments) > 6 else range(COUNT)

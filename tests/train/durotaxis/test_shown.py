@@ -7,34 +7,52 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import networkx
 import numpy as np
 import pytest
 
+from envs.durotaxis.env import Params
+from jaxrl.types import Agent
 from tests.train import untrained
 from tests.train.images import assert_drawn
 from train.durotaxis import episodes as colonies
 from train.durotaxis import evaluation, pictures, scene, shown, spawn_pictures, tables
-from train.durotaxis.config import experiment
-from train.durotaxis.training import make_parts
+from train.durotaxis.config import PRESETS, Config, experiment, make_env
+from train.durotaxis.program import PROGRAM
+from train.durotaxis.record import Episode
 from train.host import metrics_file
 from train.host.errors import UsageError
-from train.host.program import Wanted
-
-
-def played(**changes: Any):
-    """An untrained colony: its configuration, parameters and one episode."""
-    run = untrained.colony("linear")
-    config = replace(run.config, env=replace(run.config.env, **changes))
-    env, params, agent = make_parts(config, greedy=True)
-    (episode,) = colonies.play(env, params, agent, run.agents[0], jax.random.key(5), 1)
-    return config, params, episode
+from train.host.program import Run, Wanted
 
 
 PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}
 
 
-@pytest.mark.slow
+def configured(**changes: Any) -> Config:
+    small = {"width": 60, "height": 40, "observation": "local", "max_steps_in_episode": 30}
+    small |= changes
+    return replace(PRESETS["linear"], env=replace(PRESETS["linear"].env, **small))
+
+
+def parts_of(config: Config, greedy: bool = True) -> tuple[Any, ...]:
+    """As `make_parts`, of an agent that acts at random: there is no network to compile."""
+    del greedy
+    env, params = make_env(config.env)
+    act = lambda state, memory, obs, key: (env.action_space(params).sample(key), memory, ())
+    values = lambda *_: {"value": jnp.arange(len(env.component_names)) * 1.0}
+    refuse = lambda *_: pytest.fail("it learns nothing")
+    return env, params, Agent(refuse, lambda: (), act, refuse, values)
+
+
+def played(**changes: Any) -> tuple[Config, Params, Episode]:
+    """A colony that acts at random: its configuration, parameters and one episode."""
+    config = configured(**changes)
+    env, params, agent = parts_of(config)
+    (episode,) = colonies.play(env, params, agent, (), jax.random.key(5), 1)
+    return config, params, episode
+
+
 def test_units_scale_what_is_told_and_nothing_else():
     config, _, episode = played(**PHYSICAL)
     plain, told = (
@@ -53,8 +71,7 @@ def test_units_scale_what_is_told_and_nothing_else():
     np.testing.assert_array_equal(same.colony.x, episode.colony.x)
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("goal", ["up", "left", "30"])
+@pytest.mark.parametrize("goal", [pytest.param("left", marks=pytest.mark.slow), "up", "30"])
 def test_an_episode_is_placed_as_its_goal_is(goal: str):
     config, params, episode = played(goal=goal)
     look = shown.look_of(config.env)
@@ -74,11 +91,10 @@ def test_an_episode_is_placed_as_its_goal_is(goal: str):
     np.testing.assert_allclose(under[known], found[known], atol=0.11)  # 2 cells
 
 
-@pytest.mark.slow
-def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path):
-    run = untrained.colony("linear")
-    config = replace(run.config, env=replace(run.config.env, goal="up", **PHYSICAL))
-    run = run._replace(config=config, directory=tmp_path)
+def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(evaluation, "make_parts", parts_of)
+    config = configured(goal="up", **PHYSICAL)
+    run = Run(tmp_path, PROGRAM, config, 0, [()])
     evaluation.evaluate(run, evaluation.Options("", episodes=2, graphml=True))
     (folder,) = tmp_path.glob("eval-*")
     with (folder / "trajectory.csv").open() as file:
@@ -93,11 +109,16 @@ def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path):
     row = next(r for r in rows if r["episode"] == "0")
     assert graph.nodes[row["node_id"]]["y"] == pytest.approx(float(row["node_y"]))
     assert_drawn(folder / "trajectories.png")
-    env, params, agent = make_parts(config, greedy=True)
-    (episode,) = colonies.play(env, params, agent, run.agents[0], jax.random.key(5), 1)
+    _, params, episode = played(goal="up", **PHYSICAL)
     for path in pictures.climb(episode, params, tmp_path, shown.look_of(config.env)):
         assert_drawn(path)
-    found = scene.show(run, Wanted(1, jax.random.key(1), 5))
+
+
+@pytest.mark.slow
+def test_a_page_has_the_units_and_the_direction_of_its_run():
+    run = untrained.colony("linear")
+    config = replace(run.config, env=replace(run.config.env, goal="up", **PHYSICAL))
+    found = scene.show(run._replace(config=config), Wanted(1, jax.random.key(1), 5))
     goal = found.constants["goal"]
     np.testing.assert_allclose(goal[:, 1], 40 - 37.5)  # the margin is 2 px
     assert found.constants["unit"] == " kPa"

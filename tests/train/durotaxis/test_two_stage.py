@@ -13,11 +13,13 @@ import pytest
 
 from envs.durotaxis.actions import FIXED
 from jaxrl import checkpoint
+from jaxrl.agents import ppo
+from jaxrl.loop import Metrics
 from jaxrl.networks.graph import held
 from tests.bench import traced_numbers
 from train.durotaxis.config import check, held_spawn
 from train.durotaxis.program import PROGRAM
-from train.durotaxis.training import make_network, make_parts, make_training
+from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
 from train.host import command, policy_files
 
 SMALL = (
@@ -66,7 +68,19 @@ def test_the_first_stage_learns_the_share_alone_and_goes_on_bit_for_bit(tmp_path
     chex.assert_trees_all_equal(again, states[-1])
 
 
-@pytest.mark.fast_cases(1)
+def test_spawn_parameters_are_free_once_the_first_stage_is_over():
+    config = configured()
+    _, params, _ = make_parts(config)
+    curriculum = make_curriculum(config, params)
+    assert curriculum
+    course, stages = curriculum.init(), []
+    state = ppo.State({"params": {}, "stage": {"held": jnp.ones(())}}, (), ())
+    for _ in range(4):
+        course, state, metrics = curriculum.advance(course, state, Metrics(jnp.zeros(()), {}, {}))
+        stages.append((float(metrics["stage"]), float(state.params["stage"]["held"])))
+    assert stages == [(1, 1), (1, 0), (2, 0), (2, 0)], "of each update, and what comes after it"
+
+
 @pytest.mark.parametrize("is_held", [True, False])
 def test_an_exported_policy_acts_as_it_did(is_held: bool):
     config = configured()
@@ -98,6 +112,7 @@ def test_the_probability_of_an_action_is_that_of_its_share():
     np.testing.assert_allclose(policy.entropy(), share.entropy(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_single_nodes_are_chosen_while_spawning_is_held():
     config = configured("--env.action=nodes")
     env, params, agent = make_parts(config)

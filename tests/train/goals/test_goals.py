@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +19,7 @@ from envs.grid.layouts import parse
 from jaxrl.spectral import hitting_times
 from tests.train.allo.test_directed import MAZE as RING
 from tests.train.host import crashes
+from tests.train.snake.snake_runs import make_run
 from train.allo import directed, directed_scores
 from train.allo import program as allo
 from train.allo.config import PRESETS
@@ -29,6 +31,7 @@ from train.goals.__main__ import with_run_named
 from train.goals.config import ARMS, Config, plan
 from train.goals.features import Representation
 from train.goals.program import PROGRAM
+from train.goals.training import make_training as make_goals
 from train.host import command, runs, settings
 from train.host.program import Run, Wanted
 from train.snake import program as snake
@@ -44,6 +47,13 @@ NAMES = [arm.name for arm in ARMS]
 def goals(*arguments: str) -> int:
     """As `python -m train.goals` with these arguments."""
     return command.main(PROGRAM, with_run_named(list(arguments), PROGRAM.presets))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Path:
+    """A run that has learned nothing, where what it has learned does not matter."""
+    directory = tmp_path_factory.mktemp("goals") / "written"
+    return make_run(directory, SMALL, lambda agent: agent, allo.PROGRAM)
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +113,7 @@ def test_a_directed_run_is_compared_with_its_walk_without_direction(tmp_path: Pa
             assert ranks[0] > 0.9 > ranks[1] + 0.1
 
 
+@pytest.mark.slow
 def test_learned_eigenvectors_find_goals_sooner(finished: Path):
     with Image.open(finished / "goals.png") as picture:
         assert picture.width > 500
@@ -128,6 +139,7 @@ def test_learned_eigenvectors_find_goals_sooner(finished: Path):
     assert row["area"]["mean"] == arms["learned distance"]["area"]["value"]
 
 
+@pytest.mark.slow
 def test_the_record_says_how_every_arm_does(finished: Path):
     rows = [json.loads(line) for line in (finished / "metrics.jsonl").read_text().splitlines()]
     assert [row["steps"] for row in rows] == [10, 20, 30, 40]
@@ -147,6 +159,30 @@ def test_a_run_that_was_stopped_continues_as_if_it_had_not_been(finished: Path, 
     assert as_seeds(stopped) == as_seeds(finished)
 
 
+def test_learners_of_every_arm_fit_together_and_are_scored(written: Path):
+    """Shapes of all but the scores, which are those of results by chance."""
+    config, _ = command.parse(PROGRAM, with_run_named([str(written), *BUDGET], PROGRAM.presets))
+    of_all = make_goals(config)
+    state = jax.eval_shape(of_all.init, jax.random.key(0))
+    after, metrics = jax.eval_shape(of_all.update, state)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+    assert state.agent.success.shape == (len(NAMES), 3, 3, 40)
+    assert metrics.agent["success"].shape == metrics.agent["length"].shape == (len(NAMES),)
+    success = np.random.default_rng(0).random(state.agent.success.shape)
+    results = training.Found(jnp.asarray(success), jnp.asarray(5 / success))
+    content = of_all.evaluate([results], [0], [jax.random.key(0)]).content
+    assert content["distance"] == 5, "half of the ten moves between opposite corners"
+    assert content["training_seeds"] == [0, 1]
+    assert len(set(content["goals"])) == 3
+    (row,) = content["seeds"]
+    assert list(row["arms"]) == NAMES
+    for arm, each in zip(row["arms"].values(), success, strict=True):
+        assert arm["steps"] == (20 * np.arange(1, 41)).tolist(), "770 steps in 40 equal parts"
+        np.testing.assert_allclose(arm["area_of_each"], each.mean(-1), rtol=1e-5)
+        assert arm["area"]["value"] == pytest.approx(each.mean(), rel=1e-5)
+    assert row["area"]["mean"] == row["arms"]["learned distance"]["area"]["value"]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -159,8 +195,8 @@ def test_a_run_that_was_stopped_continues_as_if_it_had_not_been(finished: Path, 
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,
 )
-def test_bad_input_is_one_line_and_exit_code_2(trained: Path, flags, message, capsys):
-    assert goals(str(trained), *flags) == 2
+def test_bad_input_is_one_line_and_exit_code_2(written: Path, flags, message, capsys):
+    assert goals(str(written), *flags) == 2
     complaint = capsys.readouterr().err
     assert message in complaint
     assert complaint.count("\n") == 1
@@ -184,9 +220,9 @@ def test_other_runs_are_refused(tmp_path, capsys, monkeypatch):
         assert complaint.count("\n") == 1
 
 
-def test_a_maze_of_too_many_states_is_refused(trained, capsys, monkeypatch):
+def test_a_maze_of_too_many_states_is_refused(written, capsys, monkeypatch):
     monkeypatch.setattr(training, "MOST_STATES", 10)
-    assert goals(str(trained)) == 2
+    assert goals(str(written)) == 2
     assert "expected at most 10, as the distances between all pairs" in capsys.readouterr().err
 
 
@@ -299,6 +335,7 @@ def test_one_goal_one_learner_and_one_checkpoint_are_drawn(tmp_path):
         assert picture.width > 500
 
 
+@pytest.mark.slow
 def test_the_report_shows_a_walk_of_every_arm(finished: Path):
     run = runs.load(finished)
     shown = scene.show(run, Wanted(7, jax.random.key(0), 60))

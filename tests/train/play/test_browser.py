@@ -57,8 +57,9 @@ KINDS = {
 }
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "snake")) for x in KINDS]
+)
 def test_a_policy_plays_without_complaints(driver, tables, name):
     show(driver, tables(name, KINDS[name]).url, PHONE)
     until(lambda: driver.execute_script("return game.moment > 3 || game.ending"))
@@ -83,6 +84,7 @@ def number(driver, name: str) -> int:
     return driver.execute_script("return game.frame().at(arguments[0])", name)
 
 
+@pytest.mark.slow
 def test_arrow_keys_steer_the_snake(driver, tables):
     paused(driver, tables("snake", untrained.snake).url)
     for count, (key, heading) in enumerate((("ArrowUp", 0), ("ArrowLeft", 3), ("ArrowDown", 2))):
@@ -92,6 +94,7 @@ def test_arrow_keys_steer_the_snake(driver, tables):
     assert complaints(driver) == []
 
 
+@pytest.mark.slow
 def test_a_click_moves_the_food(driver, tables):
     paused(driver, tables("snake", untrained.snake).url)
     click = """

@@ -64,8 +64,13 @@ def played(make, keys: list[str | None]) -> tuple[Game, list[str]]:
     return game, shown
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("name", RUNS)
+LONG = ("two_snake", "durotaxis")
+"""Those that take long to compile; pages of tests/train/report show them, too."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x in LONG)) for x in RUNS]
+)
 def test_every_program_is_drawn_and_goes_on(name):
     game, shown = played(RUNS[name], [None, None])
     assert game.moment == 2

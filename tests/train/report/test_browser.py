@@ -1,5 +1,7 @@
 """Reports in a real browser: no complaints, a player that does what it is told, right colours."""
 
+from collections.abc import Callable
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,13 +49,19 @@ def driver(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory) -> dict[str, str]:
+def page(tmp_path_factory) -> Callable[[str], str]:
+    """The address of the page of a run, or of "two" runs; it is written when it is asked for."""
     folder: Path = tmp_path_factory.mktemp("reports")
-    for name, make in RUNS.items():
-        (folder / f"{name}.html").write_text(report.made({name: make()}, FEW))
-    two = {"one": untrained.snake(), "two": untrained.snake()}
-    (folder / "two.html").write_text(report.made(two, FEW))
-    return {path.stem: path.as_uri() for path in folder.iterdir()}
+
+    @cache
+    def address(name: str) -> str:
+        make = RUNS.get(name, untrained.snake)
+        runs = {each: make() for each in (("one", "two") if name == "two" else (name,))}
+        path = folder / f"{name}.html"
+        path.write_text(report.made(runs, FEW))
+        return path.as_uri()
+
+    return address
 
 
 def assert_in_sight(boxes: list[list[float]], size: tuple[int, int], is_single: bool) -> None:
@@ -69,11 +77,19 @@ def assert_in_sight(boxes: list[list[float]], size: tuple[int, int], is_single: 
     assert not is_beside or controls[1] < (top + bottom) / 2
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("name", [*RUNS, "two"])
-def test_pages_show_without_complaints_and_fit(driver, pages, name, size):
-    show(driver, pages[name], size)
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(
+            *(name, size),
+            marks=[pytest.mark.slow] * ((name, size) != ("gymnax", DESKTOP)),
+            id=f"{name}-{'desktop' if size == DESKTOP else 'phone'}",
+        )
+        for name, size in product((*RUNS, "two"), (DESKTOP, PHONE))
+    ],
+)
+def test_pages_show_without_complaints_and_fit(driver, page, name, size):
+    show(driver, page(name), size)
     count = driver.execute_script("return player.count")
     for moment in (0, count // 2, count - 1):
         driver.execute_script("player.go(arguments[0])", moment)
@@ -85,10 +101,13 @@ def test_pages_show_without_complaints_and_fit(driver, pages, name, size):
     assert_in_sight(driver.execute_script(f"return {BOXES}"), size, is_single=name != "two")
 
 
-def test_firefox_shows_the_same(pages, tmp_path):
+@pytest.mark.parametrize(
+    "names", [("gymnax",), pytest.param(("snake", "two"), marks=pytest.mark.slow)]
+)
+def test_firefox_shows_the_same(names, page, tmp_path):
     with firefox(tmp_path) as window:
-        for name, size in product(("snake", "two"), (DESKTOP, PHONE)):
-            window.show(pages[name], size)
+        for name, size in product(names, (DESKTOP, PHONE)):
+            window.show(page(name), size)
             assert_in_sight(window.evaluate(BOXES), size, is_single=name != "two")
             assert window.evaluate("document.documentElement.scrollWidth") <= size[0]
             window.evaluate("player.go(1)")
@@ -96,6 +115,7 @@ def test_firefox_shows_the_same(pages, tmp_path):
         assert window.complaints == []
 
 
+@pytest.mark.slow
 def test_how_training_games_ended_is_stacked(driver, tmp_path):
     """The first way to end is half of the height at its most, and lies at the bottom."""
     run = untrained.snake()._replace(directory=tmp_path)
@@ -133,6 +153,7 @@ def test_how_training_games_ended_is_stacked(driver, tmp_path):
     assert complaints(driver) == []
 
 
+@pytest.mark.slow
 def test_ticks_of_an_axis_have_different_texts(driver):
     script = (Path(report.__file__).parent / "page/charts.js").read_text()
     ticks = f"{script} return ticks(...arguments)"
@@ -145,8 +166,9 @@ def test_ticks_of_an_axis_have_different_texts(driver):
     assert texts(0, 1, 4, 1) == ["0", "1"]  # as many games
 
 
-def test_the_player_plays_steps_and_scrubs(driver, pages):
-    show(driver, pages["gymnax"])
+@pytest.mark.slow
+def test_the_player_plays_steps_and_scrubs(driver, page):
+    show(driver, page("gymnax"))
     moment = lambda: driver.execute_script("return player.time")
     press(driver, ".player", "ArrowRight")
     press(driver, ".player", "ArrowRight")
@@ -166,12 +188,13 @@ def test_the_player_plays_steps_and_scrubs(driver, pages):
     driver.execute_script("document.querySelector('.lines canvas').click()")
 
 
-def test_a_known_moment_has_the_right_colours(driver, pages):
+@pytest.mark.slow
+def test_a_known_moment_has_the_right_colours(driver, page):
     run = untrained.snake()
     env, params, player = make_player(run.config)
     key = report.jax.random.split(report.jax.random.key(FEW.key))[1]
     (game, *_) = episodes.record(env, params, player, run.agents[0], key, FEW.episodes, FEW.steps)
-    show(driver, pages["snake"])
+    show(driver, page("snake"))
     board = env.board
     place = lambda cell: ((cell % board.stride + 0.5) / 7, (cell // board.stride + 0.5) / 6)
     for moment in (0, 1, game.steps - 1):
@@ -189,13 +212,14 @@ def test_a_known_moment_has_the_right_colours(driver, pages):
         assert min(colour_at(driver, *place(free))) > 200  # paper
 
 
-def test_numbers_beside_the_player_are_those_recorded(driver, pages):
+@pytest.mark.slow
+def test_numbers_beside_the_player_are_those_recorded(driver, page):
     run = untrained.cart_pole()
     assert run.program.episodes is not None
     scene: Any = run.program.episodes(
         run, report.Wanted(3, report.jax.random.split(report.jax.random.key(FEW.key))[1], 60)
     )
-    show(driver, pages["gymnax"])
+    show(driver, page("gymnax"))
     driver.execute_script("player.go(2)")
     first = scene.episodes[0]
     shown = driver.execute_script(
@@ -220,8 +244,9 @@ def test_a_notebook_shows_the_page_in_a_frame(driver, tmp_path):
     assert complaints(driver) == []
 
 
-def test_two_runs_play_in_step_from_the_same_start(driver, pages):
-    show(driver, pages["two"])
+@pytest.mark.slow
+def test_two_runs_play_in_step_from_the_same_start(driver, page):
+    show(driver, page("two"))
     titles = driver.execute_script("return player.panes.map(p => p.clip.name)")
     assert titles == ["one: 1. ", "two: 1. "]
     driver.execute_script("player.go(1)")

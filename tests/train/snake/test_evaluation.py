@@ -76,6 +76,7 @@ def test_a_policy_plays_another_game_beside_players_by_rule(policy, tmp_path, mo
         assert row["truncated"]["mean"] == 1
 
 
+@pytest.mark.slow
 def test_a_policy_is_filmed(policy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert render.main([f"--policy={policy}", "--games=5", "--out=film"]) == 0

@@ -44,14 +44,13 @@ def final_state(directory: Path, preset: str):
     return checkpoint.restore(directory / CHECKPOINTS, like)[0]
 
 
-@pytest.fixture(scope="module", params=["ppo", "dqn"])
+@pytest.fixture(scope="module", params=["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
 def finished(request, tmp_path_factory) -> tuple[Path, str]:
     directory = tmp_path_factory.mktemp(request.param) / "run"
     assert train(directory, request.param) == 0
     return directory, request.param
 
 
-@pytest.mark.fast_cases(1)
 def test_a_run_leaves_record_score_curve_and_film(finished):
     directory, preset = finished
     rows = read_metrics(directory)
@@ -85,7 +84,7 @@ def test_a_finished_run_is_evaluated_and_drawn_again(finished):
     assert (directory / "best_game.gif").exists()
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
     """From what a crash after the first of two checkpoints leaves."""
     directory, preset = finished

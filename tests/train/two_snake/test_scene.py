@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import pytest
 
 from tests.train import untrained
 from train.host.program import Wanted
@@ -12,6 +13,7 @@ from train.two_snake.config import DQN
 from train.two_snake.program import PROGRAM
 
 
+@pytest.mark.slow
 def test_values_of_all_moves_are_told_for_both_sides():
     by_dqn = PROGRAM.presets["dqn"]
     assert isinstance(by_dqn, DQN)

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import chex
 import jax
@@ -25,6 +26,7 @@ from train import render
 from train.host import command, compiled
 from train.host.metrics_file import read_metrics
 from train.host.records import CHECKPOINTS
+from train.host.settings import Training
 from train.policies import export
 from train.two_snake import agents, evaluation, tournament
 from train.two_snake.config import PRESETS, Duel
@@ -46,6 +48,14 @@ SMALL = (
 
 def two_snake_command(*arguments: str) -> int:
     return command.main(PROGRAM, arguments)
+
+
+def assert_refused(flags: str, message: str, directory: Path, capsys) -> None:
+    assert two_snake_command(*flags.split(), f"--run.directory={directory}") == 2
+    complaint = capsys.readouterr().err
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert not directory.exists()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,6 +89,7 @@ def final_state(directory: Path):
     return checkpoint.restore(directory / CHECKPOINTS, like)[0]
 
 
+@pytest.mark.slow
 def test_a_run_goes_through_its_stages_and_leaves_score_and_pictures(finished: Path):
     rows = read_metrics(finished)
     assert [row["steps"] for row in rows] == [128, 256, 384, 512, 640, 768]
@@ -109,6 +120,7 @@ def test_a_run_goes_through_its_stages_and_leaves_score_and_pictures(finished: P
             assert (getattr(image, "n_frames", 1) > 1) == is_film
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_same_run(finished: Path, tmp_path: Path):
     interrupted = tmp_path / "run"
     crashes.after_the_first_checkpoint(finished, interrupted)
@@ -125,6 +137,7 @@ def test_a_resumed_run_is_the_same_run(finished: Path, tmp_path: Path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_a_tournament_is_played_by_command(finished: Path, capsys):
     before = json.loads((finished / "eval.json").read_text())
     assert evaluate_command.main([str(finished), "--games=7", "--key=5"]) == 0
@@ -209,14 +222,29 @@ def test_a_stage_ends_when_its_own_opponent_is_beaten_or_its_time_is_up():
     assert weights == [[1, 0, 0], [1, 2, 0], [2, 0, 3], [0, 0, 1]]
 
 
+def assert_fits_together(training: Training) -> tuple[Any, Metrics]:
+    """An update keeps structure, shapes and dtypes; returns a state and metrics, as shapes."""
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    after, metrics = jax.eval_shape(training.update, state)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+    return state, metrics
+
+
+def test_a_dqn_and_its_pool_fit_together():
+    """Shapes alone: the pool holds parameters as the learner has them, of as many members."""
+    config = PRESETS["dqn"]
+    state, metrics = assert_fits_together(make_training(config))
+    learner, size = jax.tree.leaves(state.agent.learner.params), config.rivals.pool_size
+    pool = jax.tree.leaves(state.agent.pool)
+    assert [x.shape for x in pool] == [(size, *x.shape) for x in learner]
+    assert {"stage", "snapshots", "updates", "epsilon"} <= set(metrics.agent)
+
+
 def test_the_other_presets_meet_one_opponent():
     """Shapes alone: without a rival, PPO learns by itself."""
     assert PRESETS["direct"].curriculum.opponents() == ("rival",)
     assert PRESETS["greedy"].curriculum.opponents() == ("greedy",)
-    training = make_training(PRESETS["greedy"])
-    state = jax.eval_shape(training.init, jax.random.key(0))
-    after, metrics = jax.eval_shape(training.update, state)
-    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+    state, metrics = assert_fits_together(make_training(PRESETS["greedy"]))
     assert isinstance(state.agent, ppo.State)
     assert {name for name in metrics.finished if name.startswith("met_")} == {"met_greedy"}
 
@@ -386,20 +414,9 @@ def test_a_snake_learns_against_one_of_another_network(by_dqn: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_guests_of_other_boards_and_games_are_refused(by_dqn: Path, tmp_path: Path, capsys):
-    for flags, message in (
-        (f"guest --opponent {by_dqn}", "has --env.rows 5, not 10: they cannot meet"),
-        ("guest --opponent snake-10x10", "expected players of train.two_snake"),
-        ("--curriculum.pool.opponents.guest=1", "say who that is with --opponent"),
-        ("direct --opponent somebody", "--opponent has no effect, as no stage has a guest"),
-        ("dqn --network.mask", "network.mask needs a preset of PPO"),
-        ("dqn --agent.categorical", "needs a network with atoms"),
-    ):
-        assert two_snake_command(*flags.split(), f"--run.directory={tmp_path / 'run'}") == 2
-        complaint = capsys.readouterr().err
-        assert message in complaint
-        assert complaint.count("\n") == 1
-        assert not (tmp_path / "run").exists()
+def test_guests_of_other_boards_are_refused(by_dqn: Path, tmp_path: Path, capsys):
+    message = "has --env.rows 5, not 10: they cannot meet"
+    assert_refused(f"guest --opponent {by_dqn}", message, tmp_path / "run", capsys)
 
 
 @pytest.mark.parametrize(
@@ -413,13 +430,17 @@ def test_guests_of_other_boards_and_games_are_refused(by_dqn: Path, tmp_path: Pa
         ("--rivals.pool-size=0", "--rivals.pool-size is 0, expected a number"),
         ("--rivals.snapshot-updates=0", "--rivals.snapshot-updates is 0, expected a number"),
         ("--agent.learning-rate=nan", "--agent.learning-rate is nan, expected a number"),
+        pytest.param(
+            "guest --opponent snake-10x10",
+            "expected players of train.two_snake",
+            marks=pytest.mark.slow,  # test_ranking.py refuses it, too
+        ),
+        ("--curriculum.pool.opponents.guest=1", "say who that is with --opponent"),
+        ("direct --opponent somebody", "--opponent has no effect, as no stage has a guest"),
+        ("dqn --network.mask", "network.mask needs a preset of PPO"),
+        ("dqn --agent.categorical", "needs a network with atoms"),
         ("steep", "there is no preset steep: choose one of curriculum, direct, greedy, guest, dqn"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path):
-    directory = tmp_path / "run"
-    assert two_snake_command(*flags.split(), f"--run.directory={directory}") == 2
-    complaint = capsys.readouterr().err
-    assert message in complaint
-    assert complaint.count("\n") == 1
-    assert not directory.exists()
+    assert_refused(flags, message, tmp_path / "run", capsys)
