@@ -177,7 +177,10 @@ def test_tables_tell_rewards_and_values(parts):
 
 @pytest.mark.parametrize(
     "preset",
-    ["hybrid", *(pytest.param(x, marks=pytest.mark.slow) for x in ("linear", "isotropic", "two_stage"))],
+    [
+        "hybrid",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("linear", "isotropic", "two_stage")),
+    ],
 )
 def test_tables_tell_what_the_policy_thinks_and_earns(preset: str):
     """Of all kinds of action: value, rewards, spawn parameters, the chance of each node."""

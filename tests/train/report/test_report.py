@@ -92,14 +92,21 @@ def test_what_cannot_be_shown_is_refused_in_one_line(arguments, told, capfd, tmp
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("name", ["snake", "two_snake"])
+ENDS = {
+    "snake": ("won", "death_wall", "death_self"),
+    "two_snake": ("won", "lost", "draw"),
+    "gymnax": (),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "gymnax")) for x in ENDS]
+)
 def test_games_are_counted_by_how_they_end(name):
     html = report.made({"a run": RUNS[name]()}, report.Options(episodes=0, games=6))
     found = {x["name"]: x for x in data_of(html)["distributions"][0]}
     assert found["return"]["games"] == found["length"]["games"] == 6
-    ends = {"snake": ("won", "death_wall", "death_self"), "two_snake": ("won", "lost", "draw")}
-    assert 0 <= sum(found[end]["share"] for end in ends[name]) <= 1.0 + 1e-9
+    assert 0 <= sum(found[end]["share"] for end in ENDS[name]) <= 1.0 + 1e-9
     assert sum(found["length"]["counts"]) == 6
 
 
