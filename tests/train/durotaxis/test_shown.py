@@ -25,7 +25,6 @@ from train.host import metrics_file
 from train.host.errors import UsageError
 from train.host.program import Run, Wanted
 
-
 PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}
 
 
