@@ -318,7 +318,7 @@ def test_auto_reset_has_the_distribution_of_gymnax():
     generic = gymnax_environment.Environment.step.__wrapped__  # pyright: ignore
 
     def sample(step, seed):
-        keys = jax.random.split(jax.random.key(seed), 20_000)
+        keys = jax.random.split(jax.random.key(seed), 8_000)
         out = jax.jit(jax.vmap(lambda k: step(k, state, 1, params)))(keys)
         after = out[1]
         return np.stack([after.head, after.heading, after.food], axis=1), out

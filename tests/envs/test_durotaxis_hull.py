@@ -133,6 +133,7 @@ def test_degenerate_points(points, expected):
     assert areas[0] == pytest.approx(50 if len(points) == 3 and points[1] == (10, 5) else 0)
 
 
+@pytest.mark.slow
 def test_parts_and_sizes():
     x, y = jax.random.uniform(jax.random.key(0), (2, 3))
     mask = jnp.ones(3, bool)

@@ -74,6 +74,7 @@ def test_the_ring_is_even_and_a_single_cell_is_scattered():
     np.testing.assert_allclose(alone.mean((0, 1)), 0, atol=0.15)
 
 
+@pytest.mark.slow
 def test_without_recovery_nothing_is_drawn_or_kept():
     env, params = make(0)
     _, state = env.reset(jax.random.key(0), params)

@@ -48,15 +48,15 @@ def random_colony(random: np.random.Generator, size: int) -> tuple[rules.Colony,
     x = random.choice(np.arange(0, 300, 2.5), size).astype(np.float32)
     parent = [-1] + [int(random.integers(i)) for i in range(1, size)]
     pad = (0, CAPACITY - size)
-    colony: Any = rules.Colony(  # of NumPy, as JAX would compile a padding for each size
-        x=np.pad(x, pad),
-        y=np.zeros(CAPACITY, np.float32),
-        parent=np.pad(np.array(parent, np.int32), pad, constant_values=-1),
-        birth=np.zeros(CAPACITY, np.int32),
-        num_nodes=np.int32(size),
-    )
+    numbers: dict[str, Any] = {  # of NumPy, as JAX would compile a padding for each size
+        "x": np.pad(x, pad),
+        "y": np.zeros(CAPACITY, np.float32),
+        "parent": np.pad(np.array(parent, np.int32), pad, constant_values=-1),
+        "birth": np.zeros(CAPACITY, np.int32),
+        "num_nodes": np.int32(size),
+    }
     links = {(above, i) for i, above in enumerate(parent) if above >= 0}
-    return colony, Links(list(range(size)), links, dict(enumerate(x.tolist())))
+    return rules.Colony(**numbers), Links(list(range(size)), links, dict(enumerate(x.tolist())))
 
 
 find = jax.jit(heirs.heirs, static_argnums=3)

@@ -149,6 +149,7 @@ def test_a_film_shows_every_position(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["film.gif"]
 
 
+@pytest.mark.slow
 def test_a_film_of_a_long_snake_is_small(tmp_path):
     board = Board(10, 10)
     states = slide(board, covering_path(10, 10, random.Random(6)), 60)

@@ -20,7 +20,7 @@ from tests.envs.stacked_boards import stack_states
 from tests.envs.two_snake_oracle import Duel
 
 BOARD = Board(6, 10)
-COUNT = 160  # positions that are looked at at once
+COUNT = 80  # positions that are looked at at once
 UP, RIGHT, DOWN, LEFT = range(4)
 
 

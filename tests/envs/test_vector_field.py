@@ -102,6 +102,7 @@ def test_an_effect_that_depends_on_the_state_needs_an_action():
     assert np.std(found, axis=0).min() > 0.01
 
 
+@pytest.mark.slow
 def test_a_batch_mixes_fields_in_one_program():
     """Each with its own landscape and an action as strong as its field, by a given authority."""
     env = VectorField(("double_limit_cycle", "multi_attractor", "van_der_pol"))

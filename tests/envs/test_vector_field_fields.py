@@ -104,8 +104,8 @@ def test_slopes_are_finite_at_the_origin(name):
 
 
 def test_the_drawn_field_has_its_covariance():
-    """Of 10,000 draws on a 10 x 10 grid, whose kernel needs its least eigenvalues raised."""
-    draws, n = 10_000, 10
+    """Of 4,000 draws on a 10 x 10 grid, whose kernel needs its least eigenvalues raised."""
+    draws, n = 4_000, 10
     keys = jax.random.split(jax.random.key(1), draws)
     process = lambda key: landscape.gaussian_process(key, n, 2.0, 0.9)
     drawn = np.asarray(jax.jit(jax.vmap(process))(keys)).reshape(draws, n * n, 2)

@@ -32,7 +32,7 @@ from envs.wrappers.flatten_observation import size, vector
 from envs.wrappers.plain_actions import as_space_has_it, is_plain, plain_space
 from tests.envs.recorder import Limits, Parts, Recorder
 
-T = 40
+T = 30
 CARTPOLE, BREAKOUT, PENDULUM = (
     gymnax.make(name)[0] for name in ("CartPole-v1", "Breakout-MinAtar", "Pendulum-v1")
 )
@@ -158,7 +158,7 @@ def test_last_action_is_one_hot_and_none_at_the_start(game, reward):
 
 
 @pytest.mark.parametrize(
-    "game", cases({"Breakout": BREAKOUT, "CartPole": CARTPOLE}, {"Snake": SNAKE})
+    "game", cases({"Breakout": BREAKOUT}, {"CartPole": CARTPOLE, "Snake": SNAKE})
 )
 def test_action_repeat_sums_rewards_until_the_end(game):
     params, env = short(game, steps=10), ActionRepeat(game, 4)  # 10 is 4 + 4 + 2
@@ -279,10 +279,10 @@ def test_repeated_actions_add_up_outcomes_that_do():
     assert env.outcome_kinds == Counts.outcome_kinds
     params = env.default_params.replace(lifetime=5)
     _, state = env.reset(jax.random.key(0), params)
-    seen = []
+    seen, step_env = [], jax.jit(env.step_env)
     for i in range(2):
         *_, info = env.step(jax.random.key(i), state, 1, params)
-        *_, hook_info = env.step_env(jax.random.key(i), state, 1, params)
+        *_, hook_info = step_env(jax.random.key(i), state, 1, params)
         state = env.step(jax.random.key(i), state, 1, params)[1]
         chex.assert_trees_all_equal(info["outcome"], hook_info["outcome"])
         seen.append(tuple(float(info["outcome"][x]) for x in ("total", "average", "steps")))
@@ -294,11 +294,12 @@ def test_the_hooks_of_gymnax_go_on_where_step_resets():
     env = LastAction(ActionRepeat(FrameStack(Recorder(), 2), 3))
     params = Limits(max_steps_in_episode=5)
     _, state = env.reset(jax.random.key(0), params)
+    step_env = jax.jit(env.step_env)
     for i in range(2):
         key_data = jax.random.key_data(jax.random.key(i))
         key = lambda data=key_data: jax.random.wrap_key_data(data)
         stepped = env.step(key(), state, 2, params)
-        obs, after, reward, terminated, _ = env.step_env(key(), state, 2, params)
+        obs, after, reward, terminated, _ = step_env(key(), state, 2, params)
         truncated = env.is_truncated(after, params)
         assert_close((obs, reward), (stepped[5]["final_observation"], stepped[2]))
         assert (bool(terminated), bool(truncated)) == (bool(stepped[3]), bool(stepped[4]))
@@ -353,7 +354,7 @@ def reversed_and_twice(env):
 @pytest.mark.parametrize(
     "env",
     cases(
-        {"atari": atari(Recorder()), "reversed": reversed_and_twice(Recorder())},
+        {"Recorder": reversed_and_twice(Recorder())},
         {"Snake": atari(Snake(12, 12, "features")), "Breakout": reversed_and_twice(BREAKOUT)},
     ),
 )
