@@ -61,6 +61,7 @@ def finished(tmp_path_factory) -> Path:
 # What a run leaves.
 
 
+@pytest.mark.slow
 def test_a_run_leaves_a_record_and_a_score(finished):
     rows = read_metrics(finished)
     assert [(row["seed"], row["steps"]) for row in rows] == [
@@ -85,6 +86,7 @@ def test_a_run_leaves_a_record_and_a_score(finished):
             np.testing.assert_allclose(row[name], last["agent"][name], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_leaves_arrays_and_pictures(finished):
     arrays, content = read_arrays(finished), read_evaluation(finished)
     shapes = {name: array.shape for name, array in arrays.items()}
@@ -134,6 +136,7 @@ def test_a_finished_run_is_evaluated_and_drawn_again(finished, capsys):
         assert complaint.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
     assert_resuming_changes_nothing(finished, tmp_path)
 
@@ -158,6 +161,7 @@ def bits(directory: Path) -> list:
     return jax.tree.leaves(state._replace(key=jax.random.key_data(state.key)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -176,7 +180,6 @@ def test_another_configuration_is_refused_and_shown(finished, flags, message, ca
 # Every kind of learner.
 
 
-@pytest.mark.fast_cases(2)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
     config = configured(f"{preset} --env.maze=GridMaze-9 --env.transitions=1000")
@@ -336,6 +339,7 @@ def test_bad_input_is_one_line_and_exit_code_2(flags, message, capsys, tmp_path,
     assert {path.stem for path in tmp_path.iterdir()} == set(FILES)
 
 
+@pytest.mark.slow
 def test_the_report_shows_eigenvectors_while_they_are_learned(finished):
     run = runs.load(finished)
     shown = scene.show(run, Wanted(5, jax.random.key(0), 100))

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
 from PIL import Image
 from scipy import stats
 
+from jaxrl.spectral import hitting_times
 from tests.train.allo.test_allo import (
     allo_command,
     assert_resuming_changes_nothing,
@@ -18,7 +20,7 @@ from tests.train.allo.test_allo import (
     read_arrays,
 )
 from train import evaluate
-from train.allo import directed_maps, directed_scores, scene
+from train.allo import directed, directed_maps, directed_scores, scene
 from train.allo.training import make_problem
 from train.host import runs
 from train.host.metrics_file import read_metrics
@@ -70,6 +72,7 @@ def test_both_sides_and_hitting_times_are_found(finished):
     np.testing.assert_allclose(true[1], true[2].conj())
 
 
+@pytest.mark.slow
 def test_arrays_hold_eigenpairs_of_the_walk_and_their_times(finished, maze):
     """Against SciPy's eigenvectors of P and its rank correlation."""
     arrays, content = read_arrays(finished), json.loads((finished / "eval.json").read_text())
@@ -104,6 +107,7 @@ def test_stopping_and_resuming_changes_nothing(finished, tmp_path):
     assert_resuming_changes_nothing(finished, tmp_path)
 
 
+@pytest.mark.slow
 def test_the_report_shows_both_sides_while_they_are_learned(finished):
     shown = scene.show(runs.load(finished), Wanted(5, jax.random.key(0), 100))
     assert shown is not None
@@ -118,6 +122,7 @@ def test_the_report_shows_both_sides_while_they_are_learned(finished):
         np.testing.assert_allclose(episode.lines["similarity"][1:], scores, atol=5e-3)
 
 
+@pytest.mark.slow
 def test_an_exported_policy_holds_both_sides_and_their_values(finished, tmp_path, monkeypatch):
     """All but the ceilings, which need the recorded transitions."""
     monkeypatch.chdir(tmp_path)
@@ -129,6 +134,37 @@ def test_an_exported_policy_holds_both_sides_and_their_values(finished, tmp_path
     for name in ("right", "left", "eigenvalue_error", "rank_goals", "rank_sources"):
         assert row[name] == pytest.approx(before[name], abs=2e-3)
     assert not [name for name in row if name.startswith(("ceiling", "symmetric"))]
+
+
+def test_exact_eigenpairs_have_all_there_is(maze):
+    """Scores and hitting times of the walk's own eigenpairs, which SciPy computes, too."""
+    config = configured(f"{SMALL} --maze-file={maze}")
+    problem = make_problem(config)
+    P, w = problem.chain.toarray(), np.asarray(problem.truth.weight, float)
+    exact = directed_scores.eigenpairs_of(problem.chain, config.env.walk_steps, 0.9)
+    found = directed_scores.Found(*(jnp.asarray(x, jnp.complex64) for x in exact[:3]), exact.weight)
+    times = hitting_times.exact(P)
+    row = directed_scores.seed_scores(found, P, problem.truth, times, 0.9)
+    for name in ("right", "left", "ceiling_right", "ceiling_left", "rank_goals", "rank_sources"):
+        assert row[name] == pytest.approx(1, abs=2e-3)
+    assert row["eigenvalues_within"] == 5
+    assert row["ceiling_rank_goals"] > row["symmetric_rank_goals"] + 0.1, "direction matters"
+    np.testing.assert_allclose(directed_scores.times_of(found), times, rtol=2e-3, atol=1e-2)
+    solved: Any = scipy.linalg.eig(P, left=True, right=True)
+    values, left, right = solved
+    size = lambda x: np.sqrt(w @ np.abs(x) ** 2)
+    for k, mu in enumerate(np.asarray(problem.truth.values)):
+        nearest = np.argmin(np.abs(values - mu))
+        assert abs(values[nearest] - mu) < 1e-5
+        for side, vector in (("right", right[:, nearest]), ("left", left[:, nearest] / w)):
+            true = np.asarray(getattr(problem.truth, side).eigenvectors)[:, k]
+            cosine = abs(np.sum(w * vector.conj() * true)) / size(vector) / size(true)
+            assert cosine == pytest.approx(1, abs=1e-4)
+    assert directed.convergence(config, found, P)["is_converged"]
+    mixed = found._replace(right=found.right + 0.3 * jnp.roll(found.right, 1, axis=1))
+    assert not directed.convergence(config, mixed, P)["is_converged"]
+    row = directed_scores.seed_scores(mixed, None, problem.truth, times, 0.9)
+    assert row["right"] < 0.98 < row["left"]
 
 
 def test_seeds_that_have_not_converged_are_named():

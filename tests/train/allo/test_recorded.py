@@ -4,6 +4,7 @@ import json
 from functools import partial
 
 import chex
+import jax
 import numpy as np
 import pytest
 from PIL import Image
@@ -71,6 +72,7 @@ def slow_truth(states: np.ndarray, lengths: np.ndarray, discount: float = 0.9):
     return laplacian.eigensystem(M)
 
 
+@pytest.mark.slow
 def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished):
     truth = slow_truth(*walks())
     content = json.loads((finished / "eval.json").read_text())
@@ -98,6 +100,23 @@ def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished):
         with Image.open(finished / f"{name}.png") as picture:
             assert picture.width > 300
     assert scene.show(runs.load(finished), None) is None  # pyright: ignore[reportArgumentType]
+
+
+def test_the_truth_of_ids_is_that_of_their_pairs(data):
+    """And an update of a learner on them keeps all shapes."""
+    config = configured(f"--transitions={data} {SMALL}")
+    problem, truth = recorded.make_problem(config), slow_truth(*walks())
+    np.testing.assert_allclose(problem.truth.values, truth.values[:5], atol=1e-6)
+    np.testing.assert_allclose(problem.truth.weight, truth.weight, atol=1e-6)
+    inner = np.einsum(
+        "s,sd,sd->d", truth.weight, problem.truth.vectors[:, :5], truth.vectors[:, :5]
+    )
+    np.testing.assert_allclose(np.abs(inner), 1, atol=1e-5)
+    training = PROGRAM.training(config)
+    state = jax.eval_shape(training.init, jax.random.key(0))
+    after, metrics = jax.eval_shape(training.update, state)
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, state)
+    assert metrics.agent["cosines"].shape == (5,)
 
 
 def test_measures_are_exact_for_true_eigenvectors():

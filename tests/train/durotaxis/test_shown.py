@@ -3,6 +3,7 @@
 import csv
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def parts_of(config: Config, greedy: bool = True) -> tuple[Any, ...]:
     return env, params, Agent(refuse, lambda: (), act, refuse, values)
 
 
+@cache
 def played(**changes: Any) -> tuple[Config, Params, Episode]:
     """A colony that acts at random: its configuration, parameters and one episode."""
     config = configured(**changes)

@@ -48,8 +48,20 @@ def swaying(count: int) -> Any:
 CART_POLE, CART_POLE_PARAMS = make("CartPole-v1")
 
 
-@pytest.mark.fast_cases(6)
-@pytest.mark.parametrize("name", sorted(IDS - {"Snake-v0", "TwoSnake-v0"}))
+LONG = {
+    *("Asterix-MinAtar", "Freeway-MinAtar", "Seaquest-MinAtar", "SpaceInvaders-MinAtar"),
+    *("MetaMaze-misc", "DeepSea-bsuite", "Grid-v0"),
+}
+"""Environments whose states take long to trace."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=[pytest.mark.slow] * (x in LONG))
+        for x in sorted(IDS - {"Snake-v0", "TwoSnake-v0"})
+    ],
+)
 def test_every_environment_is_drawn(name: str):
     env, params = make(name)
     _, shapes = jax.eval_shape(env.reset_env, jax.random.key(0), params)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,13 @@ def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "strangers_games"
 
 
-@pytest.mark.fast_cases(2)
-@pytest.mark.parametrize("preset", PRESETS)
+FIRST = ("ppo", "dqn_minatar", "recurrent", "sac")
+"""A preset of each kind of learner, among them one of images."""
+
+
+@pytest.mark.parametrize(
+    "preset", [pytest.param(x, marks=[pytest.mark.slow] * (x not in FIRST)) for x in PRESETS]
+)
 def test_every_preset_trains_on_its_environment(preset):
     """Traced, not run: an update keeps structure, shapes and dtypes of the state."""
     training = make_training(flags.small(PRESETS[preset]))
@@ -65,17 +71,25 @@ def test_every_preset_trains_on_its_environment(preset):
     )
 
 
-@pytest.mark.fast_cases(4)
-@pytest.mark.parametrize("algorithm", ["ppo", "dqn", "pqn", "recurrent"])
+ALGORITHMS = ("ppo", "dqn", "pqn", "recurrent")
+GAMES = (
+    Game("Snake-v0", options=("rows=6", "cols=6", "observation=features")),
+    Game("FrozenLake-misc"),  # an integer
+    Game("DeepSea-bsuite"),  # two axes
+    Game("CartPole-v1", sticky=0.2, action_repeat=2, last_action=True, frame_stack=3),
+)
+
+
 @pytest.mark.parametrize(
-    "game",
-    [
-        Game("Snake-v0", options=("rows=6", "cols=6", "observation=features")),
-        Game("FrozenLake-misc"),  # an integer
-        Game("DeepSea-bsuite"),  # two axes
-        Game("CartPole-v1", sticky=0.2, action_repeat=2, last_action=True, frame_stack=3),
+    ("algorithm", "game"),
+    [  # each with each; each once is fast
+        pytest.param(
+            *(ALGORITHMS[i], GAMES[k]),
+            marks=[pytest.mark.slow] * (i != k),
+            id=f"{GAMES[k].id}-{ALGORITHMS[i]}",
+        )
+        for i, k in product(range(4), repeat=2)
     ],
-    ids=lambda game: game.id,
 )
 def test_every_kind_of_observation_is_taken(algorithm, game):
     config = flags.small(replace(PRESETS[algorithm], env=game))
@@ -192,6 +206,7 @@ def test_mistakes_are_answered_in_one_line(arguments, message, capsys, tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_run_from_training_to_a_policy_that_is_filmed(tmp_path, monkeypatch, capsys):
     """The policy keeps the statistics of observations: it plays as the run does."""
     monkeypatch.chdir(tmp_path)
@@ -224,11 +239,12 @@ def test_networks_suit_the_spaces():
         (spaces.Discrete(7), jnp.int32(6)),
     ):
         model = networks.actor_critic(network, observation, discrete)
-        policy, value = model.init_with_output(key, obs)[0]
+        policy, value = jax.eval_shape(model.init_with_output, key, obs)[0]
         assert isinstance(policy, Categorical)
         assert policy.logits.shape == (3,)
         assert value.shape == ()
-        q = networks.q_network(network, observation, discrete).init_with_output(key, obs)[0]
+        model = networks.q_network(network, observation, discrete)
+        q = jax.eval_shape(model.init_with_output, key, obs)[0]
         assert q.shape == (3,)
     bounded = spaces.Box(jnp.array([-1.0, 0.0]), jnp.array([1.0, 3.0]), (2,))
     model = networks.actor_critic(network, box((5,)), bounded)
@@ -236,7 +252,7 @@ def test_networks_suit_the_spaces():
     assert isinstance(policy, Squashed)
     np.testing.assert_array_equal(policy.high, [1.0, 3.0])
     model = networks.actor_critic(network, box((5,)), spaces.Box(-np.inf, np.inf, (2,)))
-    assert isinstance(model.init_with_output(key, jnp.zeros(5))[0][0], Normal)
+    assert isinstance(jax.eval_shape(model.init_with_output, key, jnp.zeros(5))[0][0], Normal)
     with pytest.raises(ValueError, match=r"have the shape \[1, 2, 3, 4\], expected at most"):
         networks.torso(network, box((1, 2, 3, 4)))
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import jax
@@ -286,7 +287,6 @@ def test_impossible_limits_are_refused(limit):
         environments.make(Game("CartPole-v1", numbers=(f"max_steps_in_episode={limit}",)))
 
 
-@pytest.mark.fast_cases(4)
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -301,12 +301,30 @@ def test_impossible_limits_are_refused(limit):
 )
 @pytest.mark.parametrize("preset", ["ppo", "recurrent"])
 def test_policies_suit_actions_of_every_kind(name, kind, preset, module):
+    """Shapes alone."""
     made = environments.make(Game(f"{module}:{name}"))
     build = networks.recurrent if preset == "recurrent" else networks.actor_critic
     network = build(networks.Network(hidden=(4,)), made.observation, made.action)
     memory = (jnp.zeros(64),) if preset == "recurrent" else ()
     policy = jax.eval_shape(network.init_with_output, jax.random.key(0), jnp.zeros(4), *memory)[0]
     assert isinstance(policy[0], kind)
+
+
+LEARNING = (("ppo", "Named"), ("recurrent", "Bytes"))
+"""What is traced always: the most parts, and a dtype that must be kept."""
+
+
+@pytest.mark.parametrize(
+    ("preset", "name"),
+    [
+        pytest.param(*pair, marks=[pytest.mark.slow] * (pair not in LEARNING))
+        for pair in product(
+            ("ppo", "recurrent"),
+            ("Pairs", "Named", "Integers", "Bytes", "HalfOpen", "Enormous", "Changed"),
+        )
+    ],
+)
+def test_actions_of_every_kind_are_learned_from(name, preset, module):
     training = make_training(small(preset, f"{module}:{name}"))
     state = jax.eval_shape(training.init, jax.random.key(0))
     after, _ = jax.eval_shape(training.update, state)

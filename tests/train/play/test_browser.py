@@ -49,6 +49,7 @@ def tables():
     loop.close()
 
 
+pytestmark = pytest.mark.slow
 KINDS = {
     "snake": untrained.snake,
     "two_snake": untrained.two_snakes,
@@ -57,9 +58,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "snake")) for x in KINDS]
-)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_policy_plays_without_complaints(driver, tables, name):
     show(driver, tables(name, KINDS[name]).url, PHONE)
     until(lambda: driver.execute_script("return game.moment > 3 || game.ending"))
@@ -84,7 +83,6 @@ def number(driver, name: str) -> int:
     return driver.execute_script("return game.frame().at(arguments[0])", name)
 
 
-@pytest.mark.slow
 def test_arrow_keys_steer_the_snake(driver, tables):
     paused(driver, tables("snake", untrained.snake).url)
     for count, (key, heading) in enumerate((("ArrowUp", 0), ("ArrowLeft", 3), ("ArrowDown", 2))):
@@ -94,7 +92,6 @@ def test_arrow_keys_steer_the_snake(driver, tables):
     assert complaints(driver) == []
 
 
-@pytest.mark.slow
 def test_a_click_moves_the_food(driver, tables):
     paused(driver, tables("snake", untrained.snake).url)
     click = """
@@ -119,7 +116,6 @@ CHASE = Path(__file__).with_name("chase.js").read_text()
 KEYS = ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
 
 
-@pytest.mark.slow
 def test_a_person_wins_a_game_of_two_snakes(driver, tables):
     """Against a snake that has learned nothing, by going straight for the food."""
     paused(driver, tables("two_snake", untrained.two_snakes).url)

@@ -64,12 +64,9 @@ def played(make, keys: list[str | None]) -> tuple[Game, list[str]]:
     return game, shown
 
 
-LONG = ("two_snake", "durotaxis")
-"""Those that take long to compile; pages of tests/train/report show them, too."""
-
-
 @pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x in LONG)) for x in RUNS]
+    "name",  # a page of tests/train/report shows a colony, too
+    [pytest.param(x, marks=[pytest.mark.slow] * (x == "durotaxis")) for x in RUNS],
 )
 def test_every_program_is_drawn_and_goes_on(name):
     game, shown = played(RUNS[name], [None, None])

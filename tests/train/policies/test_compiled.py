@@ -45,8 +45,9 @@ def called_elsewhere(program: bytes, arrays: list, folder) -> list[np.ndarray]:
         return [out[name] for name in out]
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "snake")) for x in RUNS]
+)
 def test_a_program_acts_as_its_policy_where_nothing_else_is(name, tmp_path):
     run = RUNS[name]()
     program, told = compiled.compiled(run)

@@ -13,6 +13,7 @@ import pytest
 from jaxrl import loop
 from jaxrl.types import Agent
 from tests.train import tiny
+from tests.train.snake.snake_runs import make_run
 from train import evaluate
 from train.host import command, games, settings
 from train.host.dependence import used_inputs
@@ -78,10 +79,10 @@ PROGRAM = Program("acting", PRESETS, make_training)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A run of each kind."""
+    """A run of each kind, which nobody trained."""
     folder = tmp_path_factory.mktemp("acting")
     for kind in PRESETS:
-        assert command.main(PROGRAM, [kind, f"--run.directory={folder / kind}"]) == 0
+        make_run(folder / kind, kind, lambda agent: agent, PROGRAM)
     return folder
 
 
@@ -94,7 +95,6 @@ def refused(capsys, main, *arguments: str) -> str:
     return err
 
 
-@pytest.mark.slow
 def test_a_program_is_found_by_the_module_of_its_training(folder: Path):
     assert PROGRAM.address == __name__
     assert PROGRAM.command == f"python -m {__name__}"

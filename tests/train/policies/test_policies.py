@@ -46,7 +46,7 @@ def exported(tmp_path_factory) -> tuple[Run, Path]:
     return export("ppo", tmp_path_factory)
 
 
-@pytest.fixture(scope="module", params=list(FLAGS))
+@pytest.fixture(scope="module", params=["ppo", pytest.param("dqn", marks=pytest.mark.slow)])
 def either(request, tmp_path_factory) -> tuple[Run, Path]:
     """A run of each agent, and the policy of its last seed."""
     return export(request.param, tmp_path_factory)
@@ -249,7 +249,7 @@ def test_a_run_begins_with_a_policy_and_goes_on_without_it(either, tmp_path):
     assert command.main(PROGRAM, words) == 0
 
 
-@pytest.mark.fast_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "policy", "message"),
     [
@@ -396,6 +396,7 @@ def test_names_are_found_in_the_package(exported, tmp_path, monkeypatch, capsys)
         policies.export(run.directory, "tiny-5x6", run.seeds[-1])
 
 
+@pytest.mark.slow
 def test_other_names_are_files_of_the_current_directory(exported, tmp_path, monkeypatch, capsys):
     run, _ = exported
     monkeypatch.chdir(tmp_path)
@@ -413,8 +414,10 @@ def test_other_names_are_files_of_the_current_directory(exported, tmp_path, monk
     assert "mine" not in policy_files.names()
 
 
-@pytest.mark.fast_cases(1)
-@pytest.mark.parametrize("name", policy_files.names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=[pytest.mark.slow] * (x != "snake-6x6")) for x in policy_files.names()],
+)
 def test_a_policy_of_the_package_can_be_loaded_and_has_a_card(name):
     run = store.as_run(name)
     if run.program.name == "snake":

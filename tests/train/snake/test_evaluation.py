@@ -60,6 +60,7 @@ def test_a_table_of_sizes_says_how_games_end_on_each(run, capsys):
         assert row["steps_per_food"] == (pytest.approx(row["steps"] / meals) if meals else None)
 
 
+@pytest.mark.slow
 def test_a_policy_plays_another_game_beside_players_by_rule(policy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flags = ["--rows=4", "--rules=modern", "--max-steps=1", "--games=8", "--players", "random"]
