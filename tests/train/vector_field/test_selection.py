@@ -23,7 +23,7 @@ def trial(dims: int, error: float, field: str = "rbf", spread: float = 0.01, **n
 def problem(channels: int = 20, **asked) -> selection.Problem:
     nothing = np.zeros(0)
     is_count = np.ones(channels, bool)
-    return selection.Problem(Dynamics(**asked), is_count, *[nothing] * 4, 400)  # pyright: ignore
+    return selection.Problem(Dynamics(**asked), is_count, *[nothing] * 5, 400)  # pyright: ignore
 
 
 class Forecasts:
