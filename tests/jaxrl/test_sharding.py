@@ -38,6 +38,7 @@ def test_devices_exchange_sums_alone(quick, name):
     assert_only_sums(*quick[f"collectives:{name}"])
 
 
+@pytest.mark.slow
 def test_without_blocks_devices_exchange_experience(quick):
     """So the test above would see it: as it is gathered, or as a sum of zeros and one of it."""
     collectives, params = quick["collectives:ppo_one_block"]

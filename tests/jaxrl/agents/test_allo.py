@@ -174,6 +174,7 @@ def test_exact_expectations_need_numbered_states():
         allo.make(Encoder(MLP((8,)), 6), SMALL, 4)
 
 
+@pytest.mark.slow
 def test_states_that_were_never_left_do_not_end_a_run():
     """Two walks in the left of a corridor: one cell is only ever entered, and four are never seen.
 

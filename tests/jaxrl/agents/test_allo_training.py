@@ -161,6 +161,7 @@ def test_graph_drawing_does_not_reach_them():
     assert score_of(config, learner.network, end.agent) < 0.9
 
 
+@pytest.mark.slow
 def test_training_settles_as_soon_as_eigenvectors_are_found():
     """Long before its budget ends, and nothing changes any more."""
     config = replace(EXACT, schedule="measured", gradient_steps=10_000, fall_steps=200)

@@ -330,6 +330,7 @@ def test_looking_for_what_is_not_known_finds_the_field_sooner():
     assert (ends["myopic"].posterior.information > ends["hold"].posterior.information).all()
 
 
+@pytest.mark.slow
 def test_a_whole_experiment_is_what_its_steps_are_one_by_one():
     """Two of the experiments that run side by side."""
     agent = agent_with("myopic")

@@ -149,6 +149,7 @@ def walked(objective: str, goal: tuple[float, ...] = (0.0,)):
     return run(jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_a_goal_is_reached_and_novelty_leads_away_from_where_one_was():
     path, state = walked("goal", (1.0, -1.5))
     assert np.linalg.norm(path[-1] - np.array([1.0, -1.5])) < 0.2

@@ -94,6 +94,7 @@ def test_the_policy_is_the_exponential_of_the_reward():
     np.testing.assert_allclose(played.action[0].std(axis=0), deviation, rtol=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled_with_care")
 @pytest.mark.parametrize(("which", "wanted"), [(1, -1.0), (2, 0.0)])
 def test_the_temperature_brings_the_entropy_to_its_target(which: int, wanted: float):

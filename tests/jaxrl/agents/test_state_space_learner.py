@@ -97,6 +97,7 @@ def test_a_fit_is_skipped_for_a_whole_batch_that_is_not_due():
     assert "eigh" not in outside
 
 
+@pytest.mark.slow
 def test_samples_are_stored_as_long_as_there_is_room():
     _, (after, before, _) = experiment("hold")
     record = jax.tree.map(lambda x: np.asarray(x[-1]), after.agent.record)

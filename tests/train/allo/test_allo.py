@@ -246,6 +246,7 @@ def test_a_few_steps_of_other_learners_are_finite(flags, regions, tmp_path):
     assert np.isfinite(content["seeds"][0]["ceiling"])
 
 
+@pytest.mark.slow
 def test_permuted_outputs_are_sorted_again_in_a_windy_maze():
     """Of 4 updates the second and the fourth end with a permutation; there are no turns."""
     config = configured(

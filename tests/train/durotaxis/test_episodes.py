@@ -378,6 +378,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(run, flags, complaint, capsys)
     assert {entry.name for entry in run.directory.iterdir()} == {"config.yaml", "field.npy"}
 
 
+@pytest.mark.slow
 def test_a_run_is_drawn_at_its_end_and_again(run: Run, episodes, monkeypatch):
     def play(*arguments) -> list[Episode]:
         keep = arguments[6] if len(arguments) > 6 else range(COUNT)

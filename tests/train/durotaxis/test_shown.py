@@ -54,6 +54,7 @@ def played(**changes: Any) -> tuple[Config, Params, Episode]:
     return config, params, episode
 
 
+@pytest.mark.slow
 def test_units_scale_what_is_told_and_nothing_else():
     config, _, episode = played(**PHYSICAL)
     plain, told = (
@@ -92,6 +93,7 @@ def test_an_episode_is_placed_as_its_goal_is(goal: str):
     np.testing.assert_allclose(under[known], found[known], atol=0.11)  # 2 cells
 
 
+@pytest.mark.slow
 def test_a_run_is_written_and_drawn_in_its_units_and_direction(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(evaluation, "make_parts", parts_of)
     config = configured(goal="up", **PHYSICAL)
@@ -136,6 +138,7 @@ def test_flags_of_evaluation_turn_and_measure():
             evaluation.asked_for(experiment(), evaluation.Options("", **flag))
 
 
+@pytest.mark.slow
 def test_the_numbers_of_actions_are_drawn_over_training(tmp_path: Path):
     config = untrained.colony("linear").config
     rows = [

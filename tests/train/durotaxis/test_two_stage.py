@@ -125,6 +125,7 @@ def test_single_nodes_are_chosen_while_spawning_is_held():
     assert jnp.all(choice[5:] == 0)
 
 
+@pytest.mark.slow
 def test_held_numbers_may_be_traced_and_must_be_in_their_bounds():
     config = configured()
     for field in ("env.spawn.gamma", "curriculum.hold_spawn"):

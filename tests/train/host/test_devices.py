@@ -60,6 +60,7 @@ def test_the_numbers_do_not_depend_on_the_devices(finished, one, other):
     assert_equal(finished / one, finished / other)
 
 
+@pytest.mark.slow
 def test_the_devices_are_used(finished):
     printed = (finished / "printed").read_text()
     assert [printed.count(f"for {n} devices") for n in (2, 4, 8)] == [2, 3, 1]

@@ -89,6 +89,7 @@ def test_three_lines_filter_and_forecast_again(fit):
             refused(y, u)
 
 
+@pytest.mark.slow
 def test_what_is_known_of_a_field_is_what_its_data_say(fit):
     """Against a posterior that takes one filtered state after another of the training data."""
     directory, y, u = fit
@@ -136,6 +137,7 @@ def test_advice_is_better_than_chance_and_within_what_is_allowed(fit, tmp_path, 
     assert "for 5 s" in told
 
 
+@pytest.mark.slow
 def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
     model = fitted.load(fit[0])
     given = np.random.default_rng(0).uniform(-0.5, 0.5, (6, 12, 2)).astype(np.float32)
@@ -158,7 +160,7 @@ def test_one_of_the_inputs_that_are_given_is_advised(fit, tmp_path):
     np.testing.assert_allclose(found.gain, max(gains), rtol=1e-2)
 
 
-@pytest.mark.fast_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
@@ -213,6 +215,7 @@ def test_an_experiment_advises_too(experiment, tmp_path):
     assert content["nats"]["advised"] > content["nats"]["random"]["mean"]
 
 
+@pytest.mark.slow
 def test_simple_models_are_scored_on_the_episodes_of_the_learners(experiment):
     found, evaluation = experiment_baselines.read(experiment), read_evaluation(experiment)
     assert found

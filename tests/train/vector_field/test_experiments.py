@@ -85,6 +85,7 @@ def test_all_policies_begin_alike_and_have_the_same_chance(seen):
     np.testing.assert_allclose((np.abs(noises[0] - off) / (0.1 * bound)).max(axis=1), 1, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_each_policy_and_field(seen):
     """In the order of the policies, from what was learned and where each has been."""
     _, (_, (_, _), _), (agents, (gone, within), scores) = seen

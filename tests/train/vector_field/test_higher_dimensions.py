@@ -75,6 +75,7 @@ def test_a_plane_through_the_origin():
     np.testing.assert_array_equal(reach.embedded(points[..., [0, 2]], 3, (0, 2)), points)
 
 
+@pytest.mark.slow
 def test_scores_are_of_drawn_points_and_of_reachable_states(endless):
     agents, (running, within), scores = endless[-1]
     points = np.asarray(reach.scored_points(BOX, 3))
@@ -96,6 +97,7 @@ def test_scores_are_of_drawn_points_and_of_reachable_states(endless):
         np.testing.assert_allclose(scores["goal_distance"][0, p], miss, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_an_experiment_that_gains_too_little_stops_and_stays(endless):
     """After two poor updates in a row: then nothing changes but zeros in its record."""
     stopped = states_of(StopRule(1e9, 8))

@@ -35,6 +35,7 @@ def configured(flags: str):
     return command.parse(PROGRAM, flags.split())[0]
 
 
+@pytest.mark.slow
 @pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "flags", ["", "--env.observation loglinear --env.noise poisson --env.bin-width 0.5"]

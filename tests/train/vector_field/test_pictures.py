@@ -107,6 +107,7 @@ def replayed(finished: Finished) -> settings.Training:
     )
 
 
+@pytest.mark.slow
 def test_a_run_leaves_its_arrays_and_four_pictures(finished):
     paths = finished.paths
     names = ["experiments.npz", "fields.png", "information.png", "errors.png", "forecasts.png"]

@@ -132,6 +132,7 @@ def rotating(seed: int, *lengths: int) -> Data:
     return recordings.joined(pairs)
 
 
+@pytest.mark.slow
 def test_baselines_cover_what_they_should_of_linear_data():
     """Intervals of 90 %; the R² are those of `baselines.r2`; what is learned gains."""
     training, held_out = rotating(0, *[1000] * 6), rotating(1, *[1000] * 5, 420)

@@ -44,6 +44,7 @@ def test_it_ends_when_all_experiments_have_stopped(finished):
         np.testing.assert_array_equal(recorded["y"], recorded["z"])  # the state is seen
 
 
+@pytest.mark.slow
 def test_its_pictures_show_a_plane_and_channels(finished):
     for name in ("fields.png", "information.png", "errors.png", "forecasts.png", "channels.png"):
         assert_drawn(finished / name)
@@ -58,6 +59,7 @@ def test_its_pictures_show_a_plane_and_channels(finished):
     assert np.shape(content["seeds"][0]["bang5"]["r2"]) == (1, 31)
 
 
+@pytest.mark.slow
 def test_its_report_ends_where_experiments_stopped(finished):
     shown = scene.show(load(finished), Wanted(9, jax.random.key(0), 1_000, 0))
     assert shown is not None
@@ -68,6 +70,7 @@ def test_its_report_ends_where_experiments_stopped(finished):
     assert np.isfinite(first.lines["forecast of 1"][10:]).all()
 
 
+@pytest.mark.slow
 def test_the_table_names_the_samples_taken(finished):
     config = command.parse(PROGRAM, [*FLAGS.split()])[0]
     console = Console(width=100)

@@ -48,6 +48,7 @@ def test_its_field_is_the_learned_one_after_least_squares(finished):
         np.testing.assert_allclose(arrays["learned"][0, 1, 0, i, j], expected[[0, 2]], rtol=2e-3)
 
 
+@pytest.mark.slow
 def test_what_it_records_and_scores_is_finite(finished):
     content = json.loads((finished / "eval.json").read_text())
     for name in ("d_optimal", "bang5"):
@@ -61,6 +62,7 @@ def test_what_it_records_and_scores_is_finite(finished):
         assert np.isfinite(recorded["belief"]).all()
 
 
+@pytest.mark.slow
 def test_its_pictures_and_report_show_a_plane(finished):
     for name in ("fields.png", "information.png", "errors.png", "forecasts.png", "channels.png"):
         assert_drawn(finished / name)
