@@ -142,9 +142,10 @@ def test_exact_eigenpairs_have_all_there_is(maze):
     problem = make_problem(config)
     P, w = problem.chain.toarray(), np.asarray(problem.truth.weight, float)
     exact = directed_scores.eigenpairs_of(problem.chain, config.env.walk_steps, 0.9)
-    found = directed_scores.Found(*(jnp.asarray(x, jnp.complex64) for x in exact[:3]), exact.weight)
+    eigenvalues, right, left = (jnp.asarray(x, jnp.complex64) for x in exact[:3])
+    pairs = directed_scores.Found(eigenvalues, right, left, exact.weight)
     times = hitting_times.exact(P)
-    row = directed_scores.seed_scores(found, P, problem.truth, times, 0.9)
+    row = directed_scores.seed_scores(pairs, P, problem.truth, times, 0.9)
     for name in ("right", "left", "ceiling_right", "ceiling_left", "rank_goals", "rank_sources"):
         assert row[name] == pytest.approx(1, abs=2e-3)
     assert row["eigenvalues_within"] == 5

@@ -74,7 +74,7 @@ def test_spawn_parameters_are_free_once_the_first_stage_is_over():
     curriculum = make_curriculum(config, params)
     assert curriculum
     course, stages = curriculum.init(), []
-    state = ppo.State({"params": {}, "stage": {"held": jnp.ones(())}}, (), ())
+    state = ppo.State({"params": {}, "stage": {"held": jnp.ones(())}}, (), jnp.zeros(()))
     for _ in range(4):
         course, state, metrics = curriculum.advance(course, state, Metrics(jnp.zeros(()), {}, {}))
         stages.append((float(metrics["stage"]), float(state.params["stage"]["held"])))

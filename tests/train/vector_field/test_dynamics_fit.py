@@ -65,6 +65,7 @@ def test_units_of_numbers_and_inputs_do_not_matter(tmp_path, size, mean, input_s
         y = np.where(is_number, scale * arrays["y"] + offset, arrays["y"])
         np.savez(tmp_path / f"{name}.npz", **{**arrays, "y": y, "u": push * arrays["u"]})
         result = program.train(config_of(tmp_path / f"{name}.npz", dims=2), "recordings")
+        assert result.evaluation is not None
         scores.append(result.evaluation.content["seeds"][0])
     one, other = scores
     np.testing.assert_allclose(other["r2"], one["r2"], atol=0.01)
