@@ -150,7 +150,7 @@ def test_exact_eigenpairs_have_all_there_is(maze):
         assert row[name] == pytest.approx(1, abs=2e-3)
     assert row["eigenvalues_within"] == 5
     assert row["ceiling_rank_goals"] > row["symmetric_rank_goals"] + 0.1, "direction matters"
-    np.testing.assert_allclose(directed_scores.times_of(found), times, rtol=2e-3, atol=1e-2)
+    np.testing.assert_allclose(directed_scores.times_of(pairs), times, rtol=2e-3, atol=1e-2)
     solved: Any = scipy.linalg.eig(P, left=True, right=True)
     values, left, right = solved
     size = lambda x: np.sqrt(w @ np.abs(x) ** 2)
@@ -161,8 +161,8 @@ def test_exact_eigenpairs_have_all_there_is(maze):
             true = np.asarray(getattr(problem.truth, side).eigenvectors)[:, k]
             cosine = abs(np.sum(w * vector.conj() * true)) / size(vector) / size(true)
             assert cosine == pytest.approx(1, abs=1e-4)
-    assert directed.convergence(config, found, P)["is_converged"]
-    mixed = found._replace(right=found.right + 0.3 * jnp.roll(found.right, 1, axis=1))
+    assert directed.convergence(config, pairs, P)["is_converged"]
+    mixed = pairs._replace(right=pairs.right + 0.3 * jnp.roll(pairs.right, 1, axis=1))
     assert not directed.convergence(config, mixed, P)["is_converged"]
     row = directed_scores.seed_scores(mixed, None, problem.truth, times, 0.9)
     assert row["right"] < 0.98 < row["left"]
