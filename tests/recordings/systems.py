@@ -124,7 +124,7 @@ def van_der_pol(rng: np.random.Generator) -> tuple[Model, Inputs]:
 
 
 def fitzhugh_nagumo(rng: np.random.Generator) -> tuple[Model, Inputs]:
-    """FitzHugh and Nagumo's neuron: at u = 0 it rests, at u = 1 it fires, a cycle in 39 bins.
+    """FitzHugh and Nagumo's neuron: at u = 0 it rests, at u = 1 it fires, a cycle in 38 bins.
 
     v' = v - v³/3 - w + 0.2 + 0.4 u, w' = 0.08 (v + 0.7 - 0.8 w), one bin a unit of time: its fixed
     point loses its stability at a current of 0.331. z = (v, 2 w - 1).
