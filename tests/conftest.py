@@ -93,11 +93,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def mark_further_cases(items: list[pytest.Item]) -> None:
-    """Marks as slow the cases of a test beyond its first `fast_cases(count)`."""
+    """Marks as slow the cases of a test beyond the first `fast_cases(count)` that are not slow."""
     number = Counter()
     for item in items:
         mark = item.get_closest_marker("fast_cases")
-        if mark is not None:
+        if mark is not None and item.get_closest_marker("slow") is None:
             name = item.nodeid.partition("[")[0]
             number[name] += 1
             if number[name] > mark.args[0]:

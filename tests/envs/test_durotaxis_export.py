@@ -26,7 +26,8 @@ def grown(ground: str = "random"):
     return state, params
 
 
-@pytest.mark.parametrize("ground", ["random", pytest.param("linear", marks=pytest.mark.slow)])
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize("ground", ["random", "linear"])
 def test_a_colony_is_read_again(ground: str, tmp_path: Path):
     state, params = grown(ground)
     export.to_graphml(state, params, tmp_path / "colony.graphml")

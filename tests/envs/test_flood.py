@@ -147,9 +147,8 @@ def test_shifting_is_multiplying_by_powers_of_two(num_words, distance):
     assert [whole(got, i) for i in range(len(wholes))] == expected
 
 
-@pytest.mark.parametrize(
-    "num_words", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4))]
-)
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize("num_words", [3, 1, 4])
 def test_membership_and_selection_by_rank(num_words):
     wholes, words = random_sets(num_words)
     indices = np.arange(-33, 32 * num_words + 40, dtype=np.int32)

@@ -169,7 +169,8 @@ def chosen(player: Player, which: str, states: State, seed: int = 0) -> np.ndarr
     return np.asarray(jax.jit(jax.vmap(play))(states, keys))
 
 
-@pytest.mark.parametrize("which", ["modern", pytest.param("classic", marks=pytest.mark.slow)])
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize("which", ["modern", "classic"])
 def test_every_move_is_that_of_a_slow_player(which: str):
     cases = games(which)
     states = stack_states(cases)

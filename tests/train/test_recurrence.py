@@ -64,7 +64,8 @@ def test_untrained_agents_play_the_same_games(preset):
         assert np.sum(games[0].truncated) > 0  # or nothing was left out
 
 
-@pytest.mark.parametrize("rules", ["classic", pytest.param("modern", marks=pytest.mark.slow)])
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize("rules", ["classic", "modern"])
 def test_a_circle_costs_no_time(rules):
     limit = 100_000
     env, params = Snake(8, 8, "tail", rules), Params(max_steps_in_episode=limit)

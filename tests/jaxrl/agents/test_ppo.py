@@ -49,10 +49,9 @@ def batch_of(key, size, network=NETWORK, features=5):
 
 
 HARDEST = ("ActionObservationReward", "TruncatedClimb")
-"""The ones that need all of it; .ci/run does the others, too."""
+"""The ones that need all of it; the others are slow."""
 
 
-@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "env",
     [

@@ -151,7 +151,7 @@ def test_after_a_fit_the_state_is_known_in_its_coordinates():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["myopic", pytest.param("d_optimal", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["myopic", "d_optimal"])
 def test_policies_give_random_inputs_first_and_plans_later(kind):
     _, (after, _, measures) = experiment(kind, 1 if kind == "myopic" else 2)
     record = jax.tree.map(lambda x: np.asarray(x[-1]), after.agent.record)

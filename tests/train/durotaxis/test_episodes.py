@@ -175,13 +175,8 @@ def test_tables_tell_rewards_and_values(parts):
         assert np.isnan(rows["reward"][rows["step"] == rows["step"].max()]).all()
 
 
-@pytest.mark.parametrize(
-    "preset",
-    [
-        "hybrid",
-        *(pytest.param(x, marks=pytest.mark.slow) for x in ("linear", "isotropic", "two_stage")),
-    ],
-)
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize("preset", ["hybrid", "linear", "isotropic", "two_stage"])
 def test_tables_tell_what_the_policy_thinks_and_earns(preset: str):
     """Of all kinds of action: value, rewards, spawn parameters, the chance of each node."""
     config = untrained.colony(preset).config

@@ -101,9 +101,8 @@ def test_pages_show_without_complaints_and_fit(driver, page, name, size):
     assert_in_sight(driver.execute_script(f"return {BOXES}"), size, is_single=name != "two")
 
 
-@pytest.mark.parametrize(
-    "names", [("gymnax",), pytest.param(("snake", "two"), marks=pytest.mark.slow)]
-)
+@pytest.mark.fast_cases(1)
+@pytest.mark.parametrize("names", [("gymnax",), ("snake", "two")])
 def test_firefox_shows_the_same(names, page, tmp_path):
     with firefox(tmp_path) as window:
         for name, size in product(names, (DESKTOP, PHONE)):

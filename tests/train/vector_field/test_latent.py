@@ -36,7 +36,6 @@ def configured(flags: str):
 
 
 @pytest.mark.slow
-@pytest.mark.fast_cases(1)
 @pytest.mark.parametrize(
     "flags", ["", "--env.observation loglinear --env.noise poisson --env.bin-width 0.5"]
 )

@@ -267,8 +267,8 @@ EIGHT = (*FOUR, -0.5, 0.8, -1.0, 0.6)
     ("matrix", "counts", "steps", "with_channels"),
     [
         (FOUR, False, 300, False),
-        pytest.param(EIGHT, False, 300, True, marks=pytest.mark.slow),
-        pytest.param(EIGHT, True, 500, True, marks=pytest.mark.slow),
+        (EIGHT, False, 300, True),
+        (EIGHT, True, 500, True),
     ],
 )
 def test_the_field_is_as_uncertain_as_fits_are(matrix, counts, steps, with_channels):
