@@ -245,17 +245,18 @@ def advance(
     config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
 ) -> fits.Fit:
     """All gradient steps of a fit, by a program that is forgotten after them."""
-
-    def run(
-        config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
-    ) -> fits.Fit:
-        def step(i: jax.Array, fit: fits.Fit) -> fits.Fit:
-            return fits.gradient_step(config, model, fit, record, jax.random.fold_in(key, i))[0]
-
-        return jax.lax.fori_loop(0, config.steps, step, fit)
-
-    program = jax.jit(run, compiler_options=compiled.small_products())
+    # `jit` keeps what it compiles for as long as there is the function: here a new one each time.
+    program = jax.jit(lambda *x: _advance(*x), compiler_options=compiled.small_products())
     return program(config, model, fit, record, key)
+
+
+def _advance(
+    config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
+) -> fits.Fit:
+    def step(i: jax.Array, fit: fits.Fit) -> fits.Fit:
+        return fits.gradient_step(config, model, fit, record, jax.random.fold_in(key, i))[0]
+
+    return jax.lax.fori_loop(0, config.steps, step, fit)
 
 
 def errors(problem: Problem, dynamics: Dynamics, model: StateSpace, params: Params) -> np.ndarray:

@@ -59,10 +59,14 @@ def initial_guess(
 
 def moments(y: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Mean and standard deviation `[n]` of what was observed of each channel."""
-    count = jnp.maximum(jnp.sum(observed, axis=(0, 1)), 1)
-    mean = jnp.sum(jnp.where(observed, y, 0.0), axis=(0, 1)) / count
-    square = jnp.where(observed, (y - mean[None, None]) ** 2, 0.0)
-    return mean, jnp.sqrt(jnp.sum(square, axis=(0, 1)) / count) + 1e-6
+    mean = mean_of(y, observed)
+    return mean, jnp.sqrt(mean_of((y - mean[None, None]) ** 2, observed)) + 1e-6
+
+
+def mean_of(x: jax.Array, counted: jax.Array) -> jax.Array:
+    """The mean `[n]` of x `[E, T, n]` where it is `counted`; 0 where nothing is."""
+    total = jnp.sum(jnp.where(counted, x, 0.0), axis=(0, 1))
+    return total / jnp.maximum(jnp.sum(counted, axis=(0, 1)), 1)
 
 
 def smooth(

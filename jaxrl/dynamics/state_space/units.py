@@ -1,7 +1,8 @@
 """Units in which a fit sees numbers and inputs: of their own spread, whatever they are measured in.
 
 Learning rates and first guesses expect numbers of order 1. A fit is made in such units, and its
-parameters are then turned into those of the data. Letters: E episodes, T steps, n channels, d
+parameters are then turned into those of the data. What sees a whole record is one program: as
+single operations it would be a second of compiling. Letters: E episodes, T steps, n channels, d
 dimensions of the state, m inputs.
 """
 
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.state_space.filter import Record
+from jaxrl.dynamics.state_space.initial_guess import mean_of
 from jaxrl.dynamics.state_space.model import Params
 
 ROUNDED = 1e-6
@@ -25,10 +27,11 @@ class Units(NamedTuple):
     input_size: jax.Array  # [m] root mean square of what is not 0; 1 of inputs that are always 0
 
 
+@jax.jit
 def units_of(record: Record, is_count: jax.Array) -> Units:
     """The units of episodes `[E, T]`; `is_count` is bool `[n]`."""
     observed = record.observed & record.valid[..., None]
-    mean = _mean(record.y, observed)
+    mean = mean_of(record.y, observed)
     deviation = _root_mean_square(record.y - mean[None, None], observed)
     deviation = jnp.maximum(deviation, ROUNDED * jnp.abs(mean))
     size = _root_mean_square(record.u, record.valid[..., None] & (record.u != 0))
@@ -39,20 +42,15 @@ def units_of(record: Record, is_count: jax.Array) -> Units:
     )
 
 
-def _mean(x: jax.Array, counted: jax.Array) -> jax.Array:
-    """`[n]` of x `[E, T, n]` where it is `counted`; 0 where nothing is."""
-    total = jnp.sum(jnp.where(counted, x, 0.0), axis=(0, 1))
-    return total / jnp.maximum(jnp.sum(counted, axis=(0, 1)), 1)
-
-
 def _root_mean_square(x: jax.Array, counted: jax.Array) -> jax.Array:
-    """The same of squares, which are of the size of 1 before they are added up."""
+    """`[n]` of x `[E, T, n]`; squares are of the size of 1 before they are added up."""
     x = jnp.where(counted, x, 0.0)
     largest = jnp.max(jnp.abs(x), axis=(0, 1))
     relative = x / jnp.where(largest > 0, largest, 1.0)[None, None]
-    return largest * jnp.sqrt(_mean(relative**2, counted))
+    return largest * jnp.sqrt(mean_of(relative**2, counted))
 
 
+@jax.jit
 def in_units(record: Record, units: Units) -> Record:
     """The record as a fit sees it."""
     y = (record.y - units.mean[None, None]) / units.deviation[None, None]
