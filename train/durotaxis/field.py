@@ -1,6 +1,5 @@
 """Measured ground from a file: an array of stiffness, or the grey values of an image."""
 
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from PIL import Image
 
 from train.durotaxis import greys
 from train.host import array_files
+from train.host.progress import print_line
 
 LARGEST_STIFFNESS = 1e6
 LARGEST_GROUND = 10**8
@@ -112,7 +112,7 @@ def _read_image(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
 @cache
 def _tell(line: str) -> None:
     """Says what was read, once for each file."""
-    print(line, file=sys.stderr)
+    print_line(line, stderr=True)
 
 
 def _line(path: str, values: np.ndarray, scale: float, ground: np.ndarray) -> str:

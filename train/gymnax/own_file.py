@@ -11,6 +11,7 @@ from envs.checker import check_contract, check_time_limit
 from envs.contract import ContractError
 from train.host.dependence import used_inputs
 from train.host.origin import explain
+from train.host.progress import print_line
 
 CHECKED: set[tuple[type, str, tuple[str, ...]]] = set()
 """What has been checked in this process: the class of an environment, its parameters, options."""
@@ -56,9 +57,9 @@ def check(name: str, env: Environment, params: Any, options: tuple[str, ...] = (
     except (Exception, SystemExit) as error:
         raise ValueError(f"env.id {name} cannot be traced: {explain(error)}") from error
     for habit in habits:
-        print(f"gymnax: {name}: {habit.message}")
+        print_line(f"gymnax: {name}: {habit.message}")
     if ends_by_limit(env, params):
-        print(
+        print_line(
             f"gymnax: {name} terminates at its time limit, so the future there counts as worth "
             "nothing: let step_env return the terminal state alone, the limit truncates by itself"
         )

@@ -36,6 +36,7 @@ from train.host.errors import (
 from train.host.flags import parse_flags
 from train.host.origin import explain, origin
 from train.host.program import Program
+from train.host.progress import print_line
 from train.host.run import train_program
 from train.host.saved import elsewhere, resumed, saved_by, without_config
 from train.host.signals import Ending, interruption
@@ -131,12 +132,12 @@ def parse(
         config = read(preset, known)
         if (suited := suited_preset(program, preset, config)) != preset:
             place = program.environment(config)
-            print(f"{program.name}: {file} is of {preset}, though {suited} is for {place}")
+            print_line(f"{program.name}: {file} is of {preset}, though {suited} is for {place}")
     else:
         preset = chosen or next(iter(presets))
         config = read(preset, presets[preset])
         if (suited := suited_preset(program, preset, config)) != preset:
-            print(preset_line(program, preset, suited, config))
+            print_line(preset_line(program, preset, suited, config))
             preset, config = suited, read(suited, presets[suited])
         known = presets[preset]
     if not directory:

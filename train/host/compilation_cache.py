@@ -21,6 +21,7 @@ import jaxlib.version
 from jax._src import compilation_cache, compilation_cache_interface
 
 from train.host import distributed
+from train.host.progress import print_line
 
 FLAGS = ("--no-cache", "--no_cache")
 HELP = "--no-cache: compile all programs, and keep none for other commands."
@@ -141,7 +142,7 @@ class Entries(compilation_cache_interface.CacheInterface):
             self._root.mkdir(mode=PRIVATE)
             most = jax.config.jax_compilation_cache_max_size / 1e9  # pyright: ignore
             text = f"compiled programs are kept in {self._root}, {most:.2g} GB at most"
-            print(f"{text} (--no-cache does without)", file=sys.stderr)
+            print_line(f"{text} (--no-cache does without)", stderr=True)
         self._path.mkdir(mode=PRIVATE, exist_ok=True)
 
     def _make_room(self, size: int) -> bool:

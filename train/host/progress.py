@@ -21,12 +21,27 @@ SILENCE = 10.0
 """Seconds between two lines where output does not go to a terminal."""
 
 
+def plain_console(stderr: bool = False) -> Console:
+    """A console that adds no colour, and that breaks lines, between words, on a terminal alone.
+
+    In a file a sentence stays a line, so that tools that search lines find it.
+    """
+    console = Console(stderr=stderr, highlight=False)
+    console.soft_wrap = not console.is_terminal
+    return console
+
+
+def print_line(text: str, stderr: bool = False) -> None:
+    """Prints a sentence with `plain_console`."""
+    plain_console(stderr).print(text, markup=False)
+
+
 class Display:
     """A progress bar on a terminal; elsewhere (a log file, a notebook) a plain line at times."""
 
     def __init__(self, name: str, console: Console | None = None):
         self.name = name
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or plain_console()
         self._bar: Progress | None = None
         self._began = self._spoke = time.monotonic()
         self._score: float | None = None
@@ -99,7 +114,7 @@ def busy(doing: str, console: Console | None = None) -> Iterator[Callable[[str],
     A clock on a terminal; elsewhere a plain line at times. What is yielded tells what it is doing
     from then on.
     """
-    console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+    console = console or plain_console(stderr=True)
     if console.is_terminal:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:

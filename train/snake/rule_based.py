@@ -26,7 +26,7 @@ from train.host.config import check_options
 from train.host.errors import UsageError
 from train.host.flags import parse_flags
 from train.host.numbers import quantity
-from train.host.progress import clock
+from train.host.progress import clock, plain_console
 from train.host.records import finite_or_null, refuse_no_file, write_whole
 from train.host.scores import number_text
 from train.host.settings import Games
@@ -113,7 +113,7 @@ def make_game(options: Options) -> tuple[OpenSnake, Params]:
 
 def play_all(env: OpenSnake, params: Params, options: Options) -> dict[str, Any]:
     """Plays the games of each player: the settings, and `scores.summaries` by player."""
-    by_player, console = {}, Console(highlight=False, soft_wrap=True)
+    by_player, console = {}, plain_console()
     for name in options.players or able(env.board):
         began = time.perf_counter()
         by_player[name] = play(env, params, PLAYERS[name], options)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 
 from jaxrl.checks import Count, CountOrZero
 from train.host import records, start
@@ -18,6 +17,7 @@ from train.host.errors import UsageError, in_one_line
 from train.host.flags import parse_known
 from train.host.numbers import quantity
 from train.host.program import Program, find
+from train.host.progress import plain_console, print_line
 from train.host.runs import with_evaluation
 from train.host.saved import without_config
 from train.host.signals import interruption
@@ -145,7 +145,7 @@ def read(
         places = ", ".join(f"{name} for {program.environment(x)}" for name, x in presets.items())
         raise UsageError(f"--vary needs different presets, {places}: sweep each of them by itself")
     ((suited, changed),) = presets.items()
-    print(preset_line(program, chosen, suited, changed))
+    print_line(preset_line(program, chosen, suited, changed))
     return *parse(lenient, [suited, *flags], OF_ONE_RUN), variations
 
 
@@ -195,7 +195,7 @@ def sweep_of(
     saved: list[list[int]] | None = None,
 ) -> Sweep:
     """The sweep or search, without its directory; `saved` are the members of its batches."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain_console()
     confirm = options.seeds if options.confirm is None else options.confirm
     about = (Path(), confirm, console)
     if options.search:

@@ -27,7 +27,7 @@ from jaxrl.loop import Metrics
 from train.host import memory, scores, settings
 from train.host.errors import in_one_line
 from train.host.numbers import quantity
-from train.host.progress import busy
+from train.host.progress import busy, print_line
 from train.vector_field import (
     baseline_forecasts,
     baselines,
@@ -103,7 +103,7 @@ def tell_channels(config: Config, data: Data) -> None:
     counts, numbers = int(is_count.sum()), int((~is_count).sum())
     kinds = [f"{quantity(counts, 'channels')} of counts"] * bool(counts)
     kinds += [f"{quantity(numbers, 'channels')} of numbers"] * bool(numbers)
-    print(f"{', '.join(config.data)}: {' and '.join(kinds)}; --env.noise says otherwise")
+    print_line(f"{', '.join(config.data)}: {' and '.join(kinds)}; --env.noise says otherwise")
     for oddity in oddities(data, "poisson" if counts else "gaussian"):
         _log.warning("%s: %s", ", ".join(config.data), oddity)
 

@@ -143,13 +143,15 @@ def forecast_r2(expected: jax.Array, obs: jax.Array) -> jax.Array:
 def scores_table(content: dict[str, Any]) -> Table:
     """A row for each field and policy: means over the seeds."""
     caption = (
-        "field error: relative to the field, 1 for a field of 0; R²: of observations so many steps "
-        "ahead, with stimulation and without (free), in held-out episodes; means over the seeds"
+        "error: of the field, relative to it, 1 for a field of 0; R²: of observations so many "
+        "steps ahead, with stimulation and without (free), in held-out episodes; means over the "
+        "seeds"
     )
     table = Table(title="learned vector fields", caption=caption)
-    headings = ("field", "policy", "field error", "± sd", "cosine", "R² 10", "R² 30", "R² 10 free")
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in headings[:2] else "right")
+    for heading, names in (("field", content["fields"]), ("policy", content["policies"])):
+        table.add_column(heading, min_width=max(map(len, names)))
+    for heading in ("error", "± sd", "cosine", "R² 10", "R² 30", "R² 10 free"):
+        table.add_column(heading, justify="right")
     for f, field in enumerate(content["fields"]):
         for name in content["policies"]:
             table.add_row(field, name, *summary([row[name] for row in content["seeds"]], f))
@@ -222,7 +224,7 @@ def _cell(found: dict[str, Any] | None) -> str:
     ratio, low, high = (
         f"{found[name]:.1f}" if found[name] else "never" for name in ("ratio", "low", "high")
     )
-    return ratio if low == high else f"{ratio}\n{low} to {high}"
+    return ratio if low == high else f"{ratio}\n{low}–{high}"
 
 
 def stops(rows: list[dict[str, Any]], config: Config) -> np.ndarray:

@@ -1,12 +1,12 @@
 """Spike times as counts in bins."""
 
-import sys
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from train.host.array_files import MAX_BYTES, about, as_list, as_whole
+from train.host.progress import print_line
 
 ARRAYS = ("spike_times", "spike_units", "spike_episodes", "duration", "num_units")
 """Arrays of a file of spike times; the last three may be absent."""
@@ -97,7 +97,7 @@ def num_units(files: dict[str, dict[str, np.ndarray]]) -> int:
 @cache
 def _tell(line: str) -> None:
     """Says once what was read: of units, those after the last that fired are not among them."""
-    print(line, file=sys.stderr)
+    print_line(line, stderr=True)
 
 
 def tell_gaps(

@@ -4,12 +4,13 @@ A file may hold `dt`, a number, and `time_unit`, a text such as "s"; flags say t
 that do not. The model has a time of its own, `env.dt`, so that learning does not depend on units.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from train.host.progress import print_line
 
 LONGEST = 24
 """Characters of a unit, at most."""
@@ -105,4 +106,4 @@ def tell(
     elif not time.unit:
         each += ", unit not given (--time-unit, or time_unit in the file)"
     in_model = "" if model_time is None else f"; {model_time:g} in the model (--env.dt)"
-    print(f"{path}: {amount}, {each}{in_model}", file=sys.stderr)
+    print_line(f"{path}: {amount}, {each}{in_model}", stderr=True)

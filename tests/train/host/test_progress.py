@@ -46,3 +46,18 @@ def test_an_error_passes_and_ends_the_talk(monkeypatch):
         _ = 1 / 0
     time.sleep(0.2)
     assert not log.getvalue()
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_sentences_break_between_words_on_a_terminal_and_stay_whole_in_a_file(
+    monkeypatch, is_terminal
+):
+    sentence = " ".join(["eleven words that together are longer than eighty columns are here"] * 2)
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    monkeypatch.setattr("sys.stdout", stream)
+    monkeypatch.setenv("COLUMNS", "80")
+    progress.print_line(sentence)
+    lines = stream.getvalue().splitlines()
+    assert " ".join(line.rstrip() for line in lines) == sentence
+    assert [len(line) <= 80 for line in lines] == [True] * 2 if is_terminal else [False]
