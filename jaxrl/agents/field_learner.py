@@ -2,14 +2,16 @@
 
 The state moves by z' = z + dt (f(z) + g(u, z)) + √(q dt) ε. The effect g of inputs and the
 observation model are known; f is a weighted sum of the functions of a basis, whose weights have an
-exact Gaussian posterior, or a family of fields with few parameters, linearised. The state is
-observed as it is, or filtered. Components may be angles: then the basis sees sine and cosine.
+exact Gaussian posterior, or a family of fields with few parameters, linearised. Several bases may
+learn side by side; the one of the largest marginal likelihood so far plans and is shown. The state
+is observed as it is, or filtered. Components may be angles: then the basis sees sine and cosine.
 
 Axes: d latent dimensions, m inputs, n channels, p parameters, T steps, N environments.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -28,6 +30,9 @@ from jaxrl.dynamics.stimulation import Extras, Known, PredictiveModel, Stimulus
 from jaxrl.linalg import matmul
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
+MOST_GRID_DIMS = 2
+"""In more dimensions auto leaves the bumps out: 15 along each axis are 3,375 in three."""
+
 
 @struct.dataclass
 class Config:
@@ -35,9 +40,13 @@ class Config:
 
     grid: rbf.Grid = rbf.Grid()
     """bumps: their centres, which must cover all reachable states."""
-    basis: bases.Kind = struct.field(pytree_node=False, default="bumps")
+    basis: Literal["auto", bases.Kind] = struct.field(pytree_node=False, default="bumps")
     """What the field is a sum of: Gaussian bumps on a grid, for two or three dimensions; random
-    waves (fourier) in any; or polynomials."""
+    waves (fourier) in any; or polynomials. auto: all that suit, the likeliest so far counts."""
+    linear: bool = struct.field(pytree_node=False, default=False)
+    """Whether there is a linear part beside the functions; auto tries waves with and without."""
+    prior_linear: Positive = 1.0
+    """Prior standard deviation of the entries of a linear part, per unit of time."""
     fourier: bases.Fourier = bases.Fourier()
     """fourier: the waves."""
     polynomial: bases.Polynomial = bases.Polynomial()
@@ -56,11 +65,35 @@ class Config:
     """How inputs are chosen."""
 
     @property
-    def chosen(self) -> Basis:
-        """The basis."""
-        return {"bumps": self.grid, "fourier": self.fourier, "polynomial": self.polynomial}[
-            self.basis
-        ]
+    def functions(self) -> Basis:
+        """The basis; of several candidates that of the first one."""
+        by_kind = {"bumps": self.grid, "fourier": self.fourier, "polynomial": self.polynomial}
+        return by_kind[candidates(self)[0].basis if self.basis == "auto" else self.basis]
+
+    @property
+    def num_features(self) -> int:
+        """C, those of the linear part included; of several candidates the most that one has."""
+        if self.basis == "auto":
+            return max(each.num_features for each in candidates(self))
+        return self.functions.num_features + self.linear * (self.functions.dims + 1)
+
+
+def candidates(config: Config) -> tuple[Config, ...]:
+    """The settings of each basis that is considered: one, or for auto all that suit."""
+    if config.basis != "auto":
+        return (config,)
+    kinds: list[tuple[bases.Kind, bool]] = [("fourier", False), ("fourier", True)]
+    kinds.append(("polynomial", False))
+    if config.grid.dims <= MOST_GRID_DIMS:
+        kinds.insert(0, ("bumps", False))
+    return tuple(replace(config, basis=kind, linear=linear) for kind, linear in kinds)
+
+
+class Candidate(NamedTuple):
+    """A basis that is considered."""
+
+    posterior: Posterior
+    log_evidence: jax.Array  # log p(samples), up to a constant that all candidates share
 
 
 class World(NamedTuple):
@@ -80,10 +113,12 @@ class World(NamedTuple):
 
 
 class State(NamedTuple):
-    posterior: Posterior
+    posterior: Posterior  # of the likeliest candidate, with zeros up to the size of the largest
     known: Known
     relative_noise: jax.Array  # variance of the last state's observation, in units of its noise
     distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
+    candidates: tuple[Candidate, ...] = ()  # only if there are several
+    place: jax.Array | tuple[()] = ()  # int32, of the likeliest
 
 
 class Memory(NamedTuple):
@@ -109,7 +144,7 @@ def make(config: Config, world: World, known: Known) -> Agent:
         distilled = ()
         if seeks_novelty:
             distilled = distillation.init(key, config.policy.rnd, dims_of(config, world))
-        return State(first_posterior(config, world, known), known, jnp.ones(()), distilled)
+        return first_state(config, world, known)._replace(distilled=distilled)
 
     def memory() -> Memory:
         return Memory(first_belief(config, world), policy.init())
@@ -140,6 +175,8 @@ def make(config: Config, world: World, known: Known) -> Agent:
             "process_noise": noise,
             "invalid_plans": jnp.max(rollout.extras.invalid_plans),
         }
+        if state.candidates:
+            metrics["kind"] = jnp.asarray(state.place, jnp.float32)
         return state, metrics
 
     return Agent(init, memory, act, update)
@@ -147,7 +184,7 @@ def make(config: Config, world: World, known: Known) -> Agent:
 
 def dims_of(config: Config, world: World) -> int:
     """d, dimensions of the state: those of the basis, but that an angle has two there."""
-    return config.chosen.dims - len(world.circular)
+    return config.functions.dims - len(world.circular)
 
 
 def embedded(config: Config, world: World, z: jax.Array) -> jax.Array:
@@ -179,6 +216,28 @@ def first_belief(config: Config, world: World) -> Belief:
     return Belief(jnp.zeros(d), config.first_variance * jnp.eye(d))
 
 
+def first_state(config: Config, world: World, known: Known) -> State:
+    """Before any data."""
+    each = [first_posterior(x, world, known) for x in candidates(config)]
+    state = State(each[0], known, jnp.ones(()))
+    if len(each) == 1 or world.family is not None:
+        return state
+    return with_likeliest(config, state, [Candidate(x, jnp.zeros(())) for x in each])
+
+
+def with_likeliest(config: Config, state: State, each: Sequence[Candidate]) -> State:
+    """The state with these candidates; the likeliest one counts."""
+    place = jnp.argmax(jnp.stack([x.log_evidence for x in each])).astype(jnp.int32)
+    padded = [posterior.padded(x.posterior, config.num_features) for x in each]
+    likeliest = jax.tree.map(lambda *x: jnp.stack(x)[place], *padded)
+    return state._replace(posterior=likeliest, candidates=tuple(each), place=place)
+
+
+def weight_deviation(config: Config) -> jax.Array:
+    """Prior standard deviation of a function's weight, of which the field has the prior speed."""
+    return config.prior_speed / jnp.sqrt(bases.mean_square(config.functions))
+
+
 def first_posterior(config: Config, world: World, known: Known) -> Posterior:
     """Independent parameters, scaled so that the field has the prior speed."""
     noise = config.process_noise * known.dt
@@ -186,16 +245,35 @@ def first_posterior(config: Config, world: World, known: Known) -> Posterior:
         variance = config.prior_speed**2 / noise
         belief = posterior.prior(
             len(world.family_start),
-            config.chosen.dims,
+            config.functions.dims,
             variance,
             noise,
             config.noise_strength,
             shared=False,
         )
         return belief._replace(mean=jnp.array(world.family_start))
-    variance = config.prior_speed**2 / bases.mean_square(config.chosen) / noise
-    size, dims = config.chosen.num_features, dims_of(config, world)
+    variance = config.prior_speed**2 / bases.mean_square(config.functions) / noise
+    size, dims = config.num_features, dims_of(config, world)
     return posterior.prior(size, dims, variance, noise, config.noise_strength)
+
+
+def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.Array) -> jax.Array:
+    """Functions of `z` `[..., d]` that the field is a sum of: `[..., C]`.
+
+    A linear part is in units in which its weights have the prior of the others.
+    """
+    if config.basis == "auto":
+        each = [features(x, world, (), z) for x in candidates(config)]
+        size = config.num_features
+        padded = [jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])]) for x in each]
+        return jnp.stack(padded)[place]
+    seen = embedded(config, world, z)
+    functions = bases.features(config.functions, seen)
+    if not config.linear:
+        return functions
+    unit = config.prior_linear / weight_deviation(config)
+    one = jnp.ones_like(seen[..., :1])
+    return jnp.concatenate([functions, unit * seen, unit * one], axis=-1)
 
 
 def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -203,7 +281,9 @@ def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Ar
     family, mean = world.family, state.posterior.mean
     if family is not None:
         return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
-    return bases.combined(config.chosen, mean, embedded(config, world, z))
+    if config.basis == "auto" or config.linear:
+        return matmul(features(config, world, state.place, z), mean)
+    return bases.combined(config.functions, mean, embedded(config, world, z))
 
 
 def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -213,7 +293,7 @@ def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Arra
     """
     dt, family = state.known.dt * is_free(world, state.known, z), world.family
     if family is None:
-        return dt * bases.features(config.chosen, embedded(config, world, z))
+        return dt * features(config, world, state.place, z)
     return dt * jax.jacfwd(lambda e: family(z, e))(state.posterior.mean)
 
 
@@ -286,6 +366,28 @@ def learned(
     next_obs: jax.Array,
 ) -> State:
     """The state after learning from the transition from `belief` with `action` to `next_obs`."""
+    transition = belief, action, next_obs
+    if not state.candidates:
+        return learn_one(config, world, state, *transition)[0]
+    each, noises = [], []
+    for theirs, candidate in zip(candidates(config), state.candidates, strict=True):
+        alone = state._replace(posterior=candidate.posterior, candidates=(), place=())
+        after, log_density = learn_one(theirs, world, alone, *transition)
+        each.append(Candidate(after.posterior, candidate.log_evidence + log_density))
+        noises.append(after.relative_noise)
+    likeliest = with_likeliest(config, state, each)
+    return likeliest._replace(relative_noise=jnp.stack(noises)[likeliest.place])
+
+
+def learn_one(
+    config: Config,
+    world: World,
+    state: State,
+    belief: Belief,
+    action: jax.Array,
+    next_obs: jax.Array,
+) -> tuple[State, jax.Array]:
+    """`learned` with one basis, and the logarithm of the density of what was observed."""
     known, regressors = state.known, design(config, world, state, belief.mean)
     step = partial(moved, config, world, state, action)
     if config.belief == "exact":
@@ -300,8 +402,13 @@ def learned(
     free = is_free(world, known, step(belief.mean) + error)
     counted = jnp.where(free, relative_noise, jnp.inf)
     explained = matmul(regressors, state.posterior.mean)
-    after = posterior.observed(state.posterior, regressors, explained + error, counted)
-    return state._replace(posterior=after, relative_noise=relative_noise)
+    datum = regressors, explained + error, counted
+    after = state._replace(
+        posterior=posterior.observed(state.posterior, *datum), relative_noise=relative_noise
+    )
+    if world.family is not None:
+        return after, jnp.zeros(())
+    return after, posterior.log_density(state.posterior, *datum)
 
 
 def forecast(
@@ -365,7 +472,8 @@ def predictive_model(config: Config, world: World, state: State) -> PredictiveMo
 def check_config(config: Config, world: World) -> None:
     """Raises ValueError for out-of-range or inconsistent settings."""
     checks.config(config)
-    bases.check(config.chosen)
+    for each in candidates(config):
+        bases.check(each.functions)
     stimulation.check_config(config.policy)
     stimulation.check_goal(config.policy, dims_of(config, world))
     if world.family is not None and not world.family_start:

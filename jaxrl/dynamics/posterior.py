@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import gammaln
 
 from jaxrl import checks
 from jaxrl.linalg import matmul
@@ -94,6 +95,37 @@ def predictive(posterior: Posterior, design: jax.Array) -> jax.Array:
     that of each of the d outputs.
     """
     return jnp.sum(matmul(design, posterior.root) ** 2, axis=-1)
+
+
+def padded(posterior: Posterior, size: int) -> Posterior:
+    """The same with parameters that are known to be 0 at the end: p = `size` of them."""
+    more = size - len(posterior.root)
+    mean = jnp.pad(posterior.mean, [(0, more)] + [(0, 0)] * (posterior.mean.ndim - 1))
+    return posterior._replace(mean=mean, root=jnp.pad(posterior.root, (0, more)))
+
+
+def log_density(
+    posterior: Posterior,
+    design: jax.Array,
+    displacement: jax.Array,
+    relative_noise: float | jax.Array = 1.0,
+) -> jax.Array:
+    """log p(displacement | data so far), a scalar, of a datum as `observed` takes it.
+
+    For a shared design; summed over data it is their marginal likelihood. Student's t, which is
+    Gaussian where the noise is known. 0 where nothing was observed.
+    """
+    error = displacement - matmul(design, posterior.mean)  # [d]
+    spread = relative_noise + predictive(posterior, design)
+    shape, rate, half = posterior.shape, posterior.rate, len(error) / 2
+    misfit = jnp.sum(error**2) / spread / 2
+    is_known = shape >= KNOWN
+    after = jnp.where(is_known, 1.0, shape + half)  # no overflow in what is not used
+    learned = gammaln(after) - gammaln(jnp.where(is_known, 1.0, shape)) - half * jnp.log(rate)
+    learned = learned - after * jnp.log1p(misfit / rate)
+    known = -(half * jnp.log(rate / shape) + misfit * shape / rate)
+    density = jnp.where(is_known, known, learned) - half * jnp.log(2 * jnp.pi * spread)
+    return jnp.where(jnp.isinf(relative_noise), 0.0, density)
 
 
 def observed(

@@ -161,7 +161,7 @@ class Config:
     guess."""
     bayesian: field_learner.Config = field(
         default_factory=lambda: field_learner.Config(
-            belief="filtered", process_noise=0.03, noise_strength=4.0
+            belief="filtered", basis="auto", process_noise=0.03, noise_strength=4.0
         )
     )
     model: Model = field(default_factory=Model)
@@ -200,7 +200,7 @@ CART_POLE = "cart_pole"
 BASES = ("grid", "fourier", "polynomial")
 EVERY_FIELD = ("limit_cycle", "double_limit_cycle", "multi_attractor")
 SEEN = World(fields=EVERY_FIELD, observation="identity", noise="none", channels=2)
-EXACT = field_learner.Config(belief="exact", process_noise=0.03, noise_strength=4.0)
+EXACT = field_learner.Config(belief="exact", basis="auto", process_noise=0.03, noise_strength=4.0)
 PRESETS = {
     "vector_field": Config(),
     "seen": Config(env=SEEN, bayesian=EXACT),
@@ -216,12 +216,12 @@ PRESETS = {
     ),
     "lorenz": Config(
         env=World(("lorenz",), 3, "identity", "none", 3, num_inputs=3),
-        bayesian=replace(EXACT, basis="fourier", fourier=bases.Fourier(400, length=2.0)),
+        bayesian=replace(EXACT, fourier=bases.Fourier(400, length=2.0)),
         plane=(0, 2),
     ),
     "oscillators": Config(
         env=World(("coupled_cycles",), 8, "identity", "none", 8, num_inputs=8),
-        bayesian=replace(EXACT, basis="polynomial"),
+        bayesian=EXACT,
     ),
     "cart_pole": Config(
         env=World(("cart_pole",), 4, "identity", "none", 4, num_inputs=1, authority=0.3, dt=0.02),
@@ -400,7 +400,7 @@ def make_learner(config: Config) -> Learner:
         return learners.latent(env, config.vae, make_model(config))
     if config.learner == "state_space":
         agent = replace(config.online.agent, capacity=config.run.total_steps)
-        return learners.state_space(env, agent, make_models(config))
+        return learners.state_space(env, agent, make_models(config), config.online.fields)
     settings = of_dimension(config.bayesian, env.dims + len(env.circular))
     if config.noise_is_known:
         settings = replace(

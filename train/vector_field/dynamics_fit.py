@@ -20,7 +20,6 @@ from rich.table import Table
 
 from jaxrl.dynamics.state_space import fit as fits
 from jaxrl.dynamics.state_space.filter import Prediction, Record
-from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace, check
 from jaxrl.dynamics.state_space.units import Units, in_original_units, in_units, units_of
 from jaxrl.loop import Metrics
@@ -141,7 +140,7 @@ def make_training(config: Config) -> settings.Training:
     units = units_of(record, problem.model.is_count)
     newest = state_space.record_of(baselines.newest(problem.training, selection.MOST_STEPS))
     record, newest = in_units(record, units), in_units(newest, units)
-    fit = selection.fit_config(dynamics, dynamics.steps)
+    fit = selection.fit_config(problem.model, dynamics, dynamics.steps)
 
     def init(key: jax.Array) -> State:
         layer_key, key = jax.random.split(key)
@@ -170,7 +169,7 @@ def first_guesses(model: StateSpace, record: Record, starts: int, key: jax.Array
     Networks draw their layers. Consumes `key`.
     """
     of_each = [
-        initial_guess(model, record, each, SMOOTHING[i % len(SMOOTHING)])
+        state_space.first_guess(model, record, each, SMOOTHING[i % len(SMOOTHING)])
         for i, each in enumerate(jax.random.split(key, starts))
     ]
     return jax.tree.map(lambda *x: jnp.stack(x), *of_each)

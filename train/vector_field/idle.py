@@ -2,10 +2,11 @@
 
 from typing import Any, get_args
 
+from jaxrl.agents import field_learner
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.stimulation import OBJECTIVES
 from train.host.config import names_below
-from train.vector_field.config import BASES, CART_POLE, Config, policy
+from train.vector_field.config import BASES, CART_POLE, Config, of_dimension, policy
 
 
 def idle(config: Config) -> dict[str, str]:
@@ -48,11 +49,16 @@ def idle(config: Config) -> dict[str, str]:
             names = [x for name in BASES for x in names_below(of(config, name), f"bayesian.{name}")]
             found |= dict.fromkeys((*names, "bayesian.basis"), "a family of fields has no basis")
         else:
+            each = field_learner.candidates(of_dimension(config.bayesian, config.env.dimension))
             kinds = zip(get_args(bases.Kind), BASES, strict=True)
-            others = [name for kind, name in kinds if kind != config.bayesian.basis]
+            others = [name for kind, name in kinds if kind not in {x.basis for x in each}]
             names = [
                 x for name in others for x in names_below(of(config, name), f"bayesian.{name}")
             ]
+            if config.bayesian.basis == "auto":
+                names.append("bayesian.linear")
+            if not any(x.linear for x in each):
+                names.append("bayesian.prior_linear")
             found |= dict.fromkeys(names, f"bayesian.basis is {config.bayesian.basis}")
         if config.bayesian.belief == "exact":
             found["bayesian.first_variance"] = "the first state is observed"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,10 @@ class Learner(NamedTuple):
     last; `observed`, bool `[T, n]`, may be left out."""
     own: Callable[[AgentState], "Own"]
     """What it makes of its data, in coordinates of its own."""
+    bases: tuple[str, ...] = ()
+    """What the field may be a sum of, where the learner chooses."""
+    basis: Callable[[AgentState], jax.Array] | None = None
+    """The place among them of what it has chosen, int32."""
 
 
 class Own(NamedTuple):
@@ -118,16 +122,29 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
             lambda z: env.emission(z, agent.known.numbers)[0],
             field_learner.predictive_model(config, world, agent),
         ),
+        **choice_of_basis(config, family),
     )
 
 
-def state_space(
-    env: VectorField, config: state_space_learner.Config, models: Sequence[StateSpace]
-) -> Learner:
-    """State-space models; scores align the states of the chosen one with the true ones.
+def choice_of_basis(config: field_learner.Config, family: str) -> dict[str, Any]:
+    """`bases` and `basis` of a Bayesian learner, if it chooses."""
+    each = field_learner.candidates(config)
+    if family or len(each) == 1:
+        return {}
+    names = tuple(x.basis + " + linear" * x.linear for x in each)
+    return {"bases": names, "basis": lambda agent: agent.place}
 
-    By an affine map, from the matrices C and offsets b of both, as the observation is linear, or
-    log-linear with Poisson counts.
+
+def state_space(
+    env: VectorField,
+    config: state_space_learner.Config,
+    models: Sequence[StateSpace],
+    names: Sequence[str],
+) -> Learner:
+    """State-space models, with the names of their fields.
+
+    Scores align the states of the chosen one with the true ones by an affine map, from the matrices
+    C and offsets b of both, as the observation is linear, or log-linear with Poisson counts.
     """
 
     def make(policy: stimulation.Config, params: Params) -> Agent:
@@ -169,6 +186,8 @@ def state_space(
             partial(choice.emission_mean, models, agent.params.choice),
             state_space_learner.predictive_model(models, agent.params),
         ),
+        bases=tuple(names) if len(models) > 1 else (),
+        basis=lambda agent: agent.params.choice.place,
     )
 
 

@@ -6,6 +6,7 @@ ahead, n channels.
 
 import math
 import time
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,9 @@ def evaluate(
         found = jax.device_get(measures_of(agent, key))
         error = float(np.mean(found[config.policies[0]]["error"]))
         of_policies = {n: {k: v.tolist() for k, v in found[n].items()} for n in config.policies}
+        for measures in of_policies.values():
+            if "basis" in measures:
+                measures["basis"] = [learner.bases[place] for place in measures["basis"]]
         return {SCORE: error, **of_policies}
 
     return scores.measured(
@@ -97,6 +101,8 @@ def experiment_measures(
         "error": experiments.relative_error(learned, true, everywhere),
         "cosine": jnp.mean(inner / jnp.maximum(sizes, 1e-9)),
     }
+    if learner.bases and learner.basis:
+        measures["basis"] = learner.basis(agent)
     episodes = held_out_pair(env, params, key)
     for name, (obs, actions) in zip(("r2", "r2_free"), episodes, strict=True):
         expected = learner.forecast(agent, obs, actions, AHEAD)
@@ -147,14 +153,24 @@ def scores_table(content: dict[str, Any]) -> Table:
         "steps ahead, with stimulation and without (free), in held-out episodes; means over the "
         "seeds"
     )
-    table = Table(title="learned vector fields", caption=caption)
-    for heading, names in (("field", content["fields"]), ("policy", content["policies"])):
-        table.add_column(heading, min_width=max(map(len, names)))
+    choosing = "basis" in content["seeds"][0][content["policies"][0]]
+    if choosing:
+        caption += "; basis: the likeliest, of most seeds"
+    table = Table(
+        title="learned vector fields", caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    for heading in ("field", "policy"):
+        table.add_column(heading, overflow="fold")
     for heading in ("error", "± sd", "cosine", "R² 10", "R² 30", "R² 10 free"):
         table.add_column(heading, justify="right")
+    if choosing:
+        table.add_column("basis", overflow="fold")
     for f, field in enumerate(content["fields"]):
         for name in content["policies"]:
-            table.add_row(field, name, *summary([row[name] for row in content["seeds"]], f))
+            of_seeds = [row[name] for row in content["seeds"]]
+            chosen = Counter(x["basis"][f] for x in of_seeds) if choosing else Counter()
+            basis = [most for most, _ in chosen.most_common(1)]
+            table.add_row(field, name, *summary(of_seeds, f), *basis)
         table.add_section()
     return table
 

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from jaxrl.dynamics.state_space import fit as fits
 from jaxrl.dynamics.state_space.filter import Record
-from jaxrl.dynamics.state_space.initial_guess import initial_guess
+from jaxrl.dynamics.state_space.linear_fit import is_linear_gaussian
 from jaxrl.dynamics.state_space.model import Params, StateSpace
 from jaxrl.dynamics.state_space.units import Units, in_original_units, in_units, units_of
 from train.host import compiled, memory
@@ -30,6 +30,7 @@ from train.vector_field.scores import AHEAD, SKIPPED
 from train.vector_field.state_space import (
     beliefs_of,
     count_channels,
+    first_guess,
     make_model,
     moments_of,
     record_of,
@@ -53,6 +54,8 @@ LITTLE = 0.01
 """Share of R² that is not worth a dimension."""
 BLOCKS = 20
 """Stretches of time over which a difference of scores is compared with its error."""
+NEAR = 0.01
+"""Of the learning rate, where a fit begins at the largest likelihood."""
 USUAL_PRIOR, NARROW_PRIOR = 0.3, 0.1
 
 
@@ -227,18 +230,22 @@ def side_by_side(work: Callable, items: Sequence) -> Iterable:
 def attempt(problem: Problem, dynamics: Dynamics) -> Trial:
     """Fits a candidate and forecasts the inner share."""
     model = make_model(dynamics, problem.is_count, problem.record.u.shape[-1])
-    config = fit_config(dynamics, min(STEPS, dynamics.steps))
+    config = fit_config(model, dynamics, min(STEPS, dynamics.steps))
     config = config.replace(windows=min(WINDOWS, config.windows))  # pyright: ignore
-    params = initial_guess(model, problem.record, jax.random.key(0))
+    params = first_guess(model, problem.record, jax.random.key(0))
     fit = advance(config, model, fits.init(config, params), problem.record, jax.random.key(1))
     params = in_original_units(fit.params, problem.units)
     return Trial(dynamics, errors(problem, dynamics, model, params))
 
 
-def fit_config(dynamics: Dynamics, steps: int) -> fits.Config:
+def fit_config(model: StateSpace, dynamics: Dynamics, steps: int) -> fits.Config:
     """The settings of a fit of so many steps, numbers of which may be traced."""
-    objective = dynamics.fit.objective.replace(prior=jnp.asarray(dynamics.prior))  # pyright: ignore
-    return dynamics.fit.replace(objective=objective, steps=jnp.asarray(steps))  # pyright: ignore
+    fit = dynamics.fit
+    objective = fit.objective.replace(prior=jnp.asarray(dynamics.prior))  # pyright: ignore
+    rate = fit.learning_rate * (NEAR if is_linear_gaussian(model) else 1.0)
+    return fit.replace(  # pyright: ignore
+        objective=objective, steps=jnp.asarray(steps), learning_rate=rate
+    )
 
 
 def advance(

@@ -13,6 +13,8 @@ from jaxrl.dynamics import bases
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import forecasts
 from jaxrl.dynamics.state_space.filter import Prediction, Record, filter_states
+from jaxrl.dynamics.state_space.initial_guess import SMOOTHING, initial_guess
+from jaxrl.dynamics.state_space.linear_fit import is_linear_gaussian, linear_fit
 from jaxrl.dynamics.state_space.model import Field, Network, Params, StateSpace
 from train.vector_field import predictive
 from train.vector_field.config import Dynamics
@@ -78,6 +80,15 @@ def make_model(dynamics: Dynamics, is_count: np.ndarray, num_inputs: int) -> Sta
         make_field(dynamics),
         dynamics.effect,
     )
+
+
+def first_guess(
+    model: StateSpace, record: Record, key: jax.Array, smoothing: float = SMOOTHING
+) -> Params:
+    """Where a fit begins: at the largest likelihood, if there is a way to it but gradients."""
+    if is_linear_gaussian(model):
+        return linear_fit(model, record)
+    return initial_guess(model, record, key, smoothing)
 
 
 @partial(jax.jit, static_argnames="prediction")

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from jaxrl import planning
 from jaxrl.agents import field_learner
@@ -59,14 +60,14 @@ def test_a_field_in_three_dimensions_is_ridge_regression_on_its_basis(basis):
     z, u = RNG.uniform(-2, 2, (T, 3)), RNG.uniform(-1, 1, (T, 3))
     after = z + DT * (np.sin(z[:, ::-1]) + u) + np.sqrt(Q * DT) * RNG.normal(size=z.shape)
     state = taught(config, world, known, rollout_of(z, u, after))
-    rows = np.asarray(bases.features(config.chosen, single(z)), np.float64)
+    rows = np.asarray(bases.features(config.functions, single(z)), np.float64)
     spread = 10 if basis == "polynomial" else 1
     variance = 0.7**2 / spread / (Q * DT)
-    assert bases.mean_square(config.chosen) == spread
+    assert bases.mean_square(config.functions) == spread
     precision = np.eye(rows.shape[1]) / variance + DT**2 * rows.T @ rows
     mean = np.linalg.solve(precision, DT * rows.T @ (after - z - DT * u))
     there = RNG.uniform(-2, 2, (5, 3))
-    expected = np.asarray(bases.features(config.chosen, single(there)), np.float64) @ mean
+    expected = np.asarray(bases.features(config.functions, single(there)), np.float64) @ mean
     found = field_learner.velocity(config, world, state, single(there))
     np.testing.assert_allclose(found, expected, atol=5e-3)
     gained = 1.5 * (np.linalg.slogdet(precision)[1] + len(mean) * np.log(variance))
@@ -165,3 +166,67 @@ def test_goals_of_another_length_are_refused():
     policy = stimulation.Config(objective="goal", goal=(1.0, 2.0, 3.0), planner=PLANNER)
     with pytest.raises(ValueError, match="goal has 3 numbers, expected 2, one for each component"):
         field_learner.make(replace(Config(), policy=replace(policy, replan_steps=2)), LINE, KNOWN)
+
+
+SEVERAL = Config(
+    basis="auto",
+    grid=bases.Grid(7, 2, 2.5),
+    fourier=bases.Fourier(60, 2),
+    polynomial=bases.Polynomial(3, 2, 2.5),
+    process_noise=Q,
+    prior_speed=1.0,
+    policy=HOLD,
+)
+PLANE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
+PLANE_KNOWN = Known(jnp.array(DT), -jnp.ones(2), jnp.ones(2), (), 3.0)
+
+
+@pytest.mark.parametrize("field", ["cubic", "bumpy"])
+def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field):
+    """A cubic field is one of the polynomials; of the bumpy one they know little."""
+    rng = np.random.default_rng(3)
+    z, u = rng.uniform(-2, 2, (400, 2)), rng.uniform(-1, 1, (400, 2))
+    true = {
+        "cubic": lambda z: np.stack([z[:, 1], z[:, 0] - z[:, 0] ** 3], axis=1) / 2,
+        "bumpy": lambda z: np.sin(3 * z[:, ::-1]),
+    }[field]
+    after = z + DT * (true(z) + u) + np.sqrt(Q * DT) * rng.normal(size=z.shape)
+    rollout = rollout_of(z, u, np.clip(after, -2.9, 2.9))
+    both = taught(SEVERAL, PLANE, PLANE_KNOWN, rollout)
+    each = field_learner.candidates(SEVERAL)
+    assert len(each) == len(both.candidates) == 4
+    evidence = np.array([x.log_evidence for x in both.candidates])
+    assert both.place == evidence.argmax()
+    likeliest = each[int(both.place)]
+    assert (likeliest.basis == "polynomial") == (field == "cubic")
+    alone = taught(likeliest, PLANE, PLANE_KNOWN, rollout)
+    there = single(rng.uniform(-2, 2, (6, 2)))
+    velocity = lambda config, state: field_learner.velocity(config, PLANE, state, there)
+    np.testing.assert_allclose(velocity(SEVERAL, both), velocity(likeliest, alone), atol=1e-4)
+    np.testing.assert_allclose(
+        field_learner.uncertainty(SEVERAL, PLANE, both, there[0]),
+        field_learner.uncertainty(likeliest, PLANE, alone, there[0]),
+        rtol=1e-3,
+    )
+    np.testing.assert_allclose(both.posterior.information, alone.posterior.information, rtol=1e-4)
+    # The marginal likelihood of all samples at once, of two of them.
+    noise, places = Q * DT, (2, 3)
+    totals = []
+    for i in places:
+        config = each[i]
+        rows = DT * np.asarray(field_learner.features(config, PLANE, (), single(z)), np.float64)
+        deviation = float(field_learner.weight_deviation(config))
+        scale = noise * np.eye(len(z)) + deviation**2 * rows @ rows.T
+        errors = np.clip(after, -2.9, 2.9) - z - DT * u
+        totals.append(stats.multivariate_normal(cov=scale).logpdf(errors.T).sum())
+    found = evidence[list(places)]
+    np.testing.assert_allclose(found[0] - found[1], totals[0] - totals[1], rtol=5e-3, atol=0.5)
+
+
+def test_a_linear_part_has_its_own_prior():
+    config = Config(basis="bumps", linear=True, prior_linear=2.0, prior_speed=0.5)
+    z = single([[0.3, -1.2]])
+    row = field_learner.features(config, PLANE, (), z)[0]
+    assert len(row) == config.num_features == 225 + 3
+    deviation = field_learner.weight_deviation(config)
+    np.testing.assert_allclose(deviation * row[-3:], [2 * 0.3, 2 * -1.2, 2.0], rtol=1e-5)

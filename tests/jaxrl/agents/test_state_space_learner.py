@@ -208,7 +208,7 @@ def test_the_field_is_learned_within_500_samples():
         for field in (Grid(per_axis=8, half_width=4.0),)
     )
     config = Config(capacity=500, policy=stimulation.Config(kind="myopic"))
-    learner = learners.state_space(env, config, models)
+    learner = learners.state_space(env, config, models, ["rbf"])
     points = scored_points(2.0, 2)
 
     def error(key):

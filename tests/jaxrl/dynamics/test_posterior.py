@@ -152,3 +152,43 @@ def test_next_to_no_noise_leaves_variances_positive_and_right(noise):
     mean = np.linalg.lstsq(stacked, rows, rcond=None)[0]
     error = np.abs(design[::30] @ np.asarray(found.mean) - exact[::30] @ mean)
     assert np.max(error) < 1e-4 * np.abs(target).max() + 0.05 * np.sqrt(noise * dt)
+
+
+@pytest.mark.parametrize("strength", [3.0, np.inf])
+def test_densities_of_data_add_up_to_their_marginal_likelihood(strength):
+    """All data at once are Student distributed, or Gaussian where the noise is known."""
+    design, target, relative_noise = data(shared=True)
+
+    @jax.jit
+    def total(start, *data):
+        def step(state, datum):
+            density = posterior.log_density(state, *datum)
+            return posterior.observed(state, *datum), density
+
+        return jnp.sum(jax.lax.scan(step, start, data)[1])
+
+    start = posterior.prior(7, 2, 20.0, 0.5, noise_strength=strength)
+    found = total(start, *(x.astype(np.float32) for x in (design, target, relative_noise)))
+    seen = np.isfinite(relative_noise)
+    rows, y = design[seen], target[seen]
+    scale = np.diag(relative_noise[seen]) + 20.0 * rows @ rows.T
+    whole = np.kron(np.eye(2), 0.5 * scale)
+    joint = (
+        stats.multivariate_normal(cov=whole)
+        if np.isinf(strength)
+        else stats.multivariate_t(shape=whole, df=strength)
+    )
+    np.testing.assert_allclose(found, joint.logpdf(y.T.ravel()), rtol=2e-4)
+    lone = posterior.log_density(start, design[0].astype(np.float32), target[0], jnp.inf)
+    assert lone == 0  # nothing was observed
+
+
+def test_a_padded_posterior_is_the_same():
+    design, target, relative_noise = (x[:40].astype(np.float32) for x in data(shared=True))
+    state = learned(posterior.prior(7, 2, 9.0, 0.3), design, target, relative_noise)
+    wide = posterior.padded(state, 9)
+    row = np.pad(design[3], (0, 2), constant_values=5.0)
+    np.testing.assert_allclose(row @ wide.mean, design[3] @ state.mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        posterior.predictive(wide, row), posterior.predictive(state, design[3]), rtol=1e-5
+    )
