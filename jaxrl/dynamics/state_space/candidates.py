@@ -39,6 +39,7 @@ class Candidate(NamedTuple):
     expected: Belief  # of the state at the next sample
     regressors: jax.Array  # [R] x of the last state and its input; 0 before the first
     log_evidence: jax.Array  # log p(samples at the last fit); `UNFITTED` before it
+    home: Belief  # mean and covariance of the states of the first samples
 
 
 def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
@@ -63,7 +64,8 @@ def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
     posterior = field_posterior.field_posterior(model, params, nothing, prior)
     posterior = posterior._replace(covariance=jnp.eye(d))
     rows = len(move.parameters(model, params).move)
-    return Candidate(posterior, first_belief(params), jnp.zeros(rows), jnp.asarray(UNFITTED))
+    begun = first_belief(params)
+    return Candidate(posterior, begun, jnp.zeros(rows), jnp.asarray(UNFITTED), begun)
 
 
 def take(
@@ -79,7 +81,7 @@ def take(
     posterior = absorb(model, candidate.posterior, candidate.regressors, before, belief, observed)
     expected, _ = predict(model, posterior.params, belief, u, prediction)
     regressors = move.regressors(model, posterior.params, belief.mean, u)
-    return Candidate(posterior, expected, regressors, candidate.log_evidence)
+    return candidate._replace(posterior=posterior, expected=expected, regressors=regressors)
 
 
 def refit(
@@ -89,18 +91,20 @@ def refit(
     steps: jax.Array,
     prior: Prior,
     prediction: Prediction,
+    first: int | jax.Array,
     key: jax.Array,
 ) -> Candidate:
     """The likelier one of two fits to all samples `[T]`: from a guess, and from where it is.
 
-    `steps`, int32 `[2]`, are those of scoring of each, 0: without it. Consumes `key`.
+    `steps`, int32 `[2]`, are those of scoring of each, 0: without it. `first` is as of `fit`.
+    Consumes `key`.
     """
     one = jax.tree.map(lambda x: x[None], record)
     guess = initial_guess(model, one, key)
     starts = jax.tree.map(lambda *x: jnp.stack(x), guess, candidate.posterior.params)
 
     def of_start(start: tuple[Params, jax.Array]) -> Candidate:
-        return fit(model, start[0], record, start[1], prior, prediction)
+        return fit(model, start[0], record, start[1], prior, prediction, first)
 
     both = jax.lax.map(of_start, (starts, steps))
     evidence = jnp.where(jnp.isnan(both.log_evidence), -jnp.inf, both.log_evidence)
@@ -114,10 +118,12 @@ def fit(
     steps: jax.Array | int,
     prior: Prior,
     prediction: Prediction,
+    first: int | jax.Array,
 ) -> Candidate:
     """A candidate after so many steps of scoring from `params` on all samples `[T]`.
 
-    States are standardised first. Without steps its marginal likelihood is `UNFITTED`.
+    States are standardised first. Without steps its marginal likelihood is `UNFITTED`. Its `home`
+    is that of the `first` samples.
     """
     before = filter_states(model, params, record, prediction).belief.mean
     deviations = field_posterior.prior_deviations(model, params, prior)[model.dims :]
@@ -136,4 +142,5 @@ def fit(
     belief, u = jax.tree.map(lambda x: x[last], (beliefs, record.u))
     expected, _ = predict(model, params, belief, u, prediction)
     regressors = move.regressors(model, params, belief.mean, u)
-    return Candidate(posterior, expected, regressors, height - posterior.information)
+    home = coordinates.moments(beliefs.mean, record.valid & (jnp.arange(len(record.valid)) < first))
+    return Candidate(posterior, expected, regressors, height - posterior.information, home)

@@ -7,6 +7,7 @@ steps, n channels, d dimensions of the state.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxrl import linalg
 from jaxrl.dynamics import linear_gaussian
@@ -22,7 +23,8 @@ LEAST = 1e-6
 
 def is_linear_gaussian(model: StateSpace) -> bool:
     """Whether `linear_fit` is for this model, whose `is_count` is not traced."""
-    return model.field is None and model.effect == "linear" and not bool(jnp.any(model.is_count))
+    is_linear = model.field is None and model.effect == "linear"
+    return is_linear and not np.asarray(model.is_count).any()
 
 
 def linear_fit(model: StateSpace, record: Record, iterations: int = ITERATIONS) -> Params:
