@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import checks, linalg
+from jaxrl import checks
 from jaxrl.checks import Count, Positive, Range
 from jaxrl.due import largest, when
 from jaxrl.dynamics import distillation, stimulation
@@ -31,7 +31,6 @@ from jaxrl.dynamics.state_space.field_posterior import Prior
 from jaxrl.dynamics.state_space.filter import Prediction, Record, correct, first_belief, predict
 from jaxrl.dynamics.state_space.model import StateSpace, check
 from jaxrl.dynamics.stimulation import Extras, Known, PredictiveModel, Stimulus
-from jaxrl.linalg import matmul
 from jaxrl.types import Agent, Metrics, Transition, where_tree
 
 SMALLEST, RATIO = 2048, 4
@@ -62,9 +61,9 @@ class Config:
     prediction: Prediction = struct.field(pytree_node=False, default="extended")
     """How the filter predicts: extended or cubature."""
     region: Positive = 3.0
-    """How far plans ask for information from the mean of the states before the first fit: the
-    square of the distance, in units of that of the rim of a ball that states of their covariance
-    would fill uniformly. Of later states it would grow with what was planned, without a bound."""
+    """How far from the mean of all states so far plans ask for information: the square of the
+    distance, in units of that of the rim of a ball that states of their covariance would fill
+    uniformly. Below 1 it shrinks; well above 1 plans drive the state ever farther, if they can."""
     first_hold: Count = 20
     """Steps for which policies that plan hold inputs before the first fit."""
     policy: stimulation.Config = stimulation.Config()
@@ -232,7 +231,7 @@ def fit_again(operands: tuple) -> State:
     def fit_part(size: int, given: tuple) -> tuple[Candidate, ...]:
         config, models, state, key = given
         record = jax.tree.map(lambda x: x[:size], state.record)
-        settings = steps_of(config, state), config.prior, config.prediction, config.first_fit
+        settings = steps_of(config, state), config.prior, config.prediction
         return tuple(
             candidates.refit(model, old, record, *settings, jax.random.clone(key))
             for model, old in zip(models, state.params.choice.candidates, strict=True)
@@ -269,16 +268,13 @@ def parts(capacity: int) -> list[int]:
 def predictive_model(models: Sequence[StateSpace], knowledge: Knowledge) -> PredictiveModel:
     """The model that policies plan with.
 
-    It asks for little far from where the first states were: information falls beyond a ball of
-    radius √(`Config.region` (d + 2)), where they have the covariance I, as one of √(d + 2) is
-    filled by states of unit covariance.
+    It asks for little far from where states have been: information falls beyond a ball of radius
+    √(`Config.region` (d + 2)), as one of √(d + 2) is filled by states of unit covariance.
     """
     model = choice.predictive_model(models, knowledge.choice)
-    home = choice.at(knowledge.choice.place, [x.home for x in knowledge.choice.candidates])
-    inside = linalg.inverse(linalg.root(home.covariance))
 
     def nearness(z: jax.Array) -> jax.Array:
-        excess = jnp.sum(matmul(inside, z - home.mean) ** 2) / (knowledge.region * (len(z) + 2)) - 1
+        excess = jnp.sum(z**2) / (knowledge.region * (len(z) + 2)) - 1
         return jnp.exp(-SHARPNESS * jnp.maximum(excess, 0.0))
 
     def near(function: Callable[..., jax.Array], power: float = 1.0) -> Callable[..., jax.Array]:

@@ -21,7 +21,7 @@ from tests.bench.snake_speed import append, machine
 from train.host.metrics_file import read_metrics
 from train.host.pictures import interval
 from train.host.run import run
-from train.vector_field.config import PRESETS, Config, World
+from train.vector_field.config import EVERY_FIELD, PRESETS, Config, World
 from train.vector_field.scores import comparisons, error_curves, stops
 from train.vector_field.training import make_training
 
@@ -29,7 +29,14 @@ RESULTS = Path(__file__).parent / "results" / "vector_field_learning.json"
 AT = 2_000  # samples at which baselines are caught up with
 POLICIES = ("d_optimal", "myopic", "bang50", "bang20", "hold20", "random", "off")
 FEW = ("d_optimal", "myopic", "bang50", "hold20", "random")
-SEEN, FILTERED = PRESETS["seen"], PRESETS["vector_field"]
+
+
+def with_bumps(config: Config) -> Config:
+    """`config` with bumps alone, as most cases were measured."""
+    return replace(config, bayesian=replace(config.bayesian, basis="bumps"))
+
+
+SEEN, FILTERED = with_bumps(PRESETS["seen"]), with_bumps(PRESETS["vector_field"])
 THREE = SEEN.env.fields
 TWO = ("limit_cycle", "multi_attractor")
 
@@ -57,7 +64,8 @@ def unknown(config: Config) -> Config:
 
 def based(config: Config, basis: bases.Kind) -> Config:
     """`config` with another basis for its field."""
-    return replace(config, bayesian=replace(config.bayesian, basis=basis, grid=CUBE))
+    grid = CUBE if config.env.dimension == 3 else config.bayesian.grid
+    return replace(config, bayesian=replace(config.bayesian, basis=basis, grid=grid))
 
 
 CUBE = rbf.Grid(per_axis=8)
@@ -84,10 +92,21 @@ VAE_SPACE = replace(  # 15 bumps along each of three axes would be 3,375: waves 
     model=replace(VAE.model, field="fourier", grid=replace(VAE.model.grid, dims=3)),
     plane=(0, 2),
 )
+SIX = (*EVERY_FIELD, "duffing", "snowman", "van_der_pol")
+LATENT = {
+    f"latent, {field}": case(PRESETS["latent"], 2_000, ("myopic", "bang50"), fields=(field,))
+    for field in SIX
+}
 CASES: dict[str, Config] = {
+    "seen, basis chosen": case(PRESETS["seen"], 2_000, FEW, fields=SIX),
+    **{
+        f"seen, {kind}": based(case(PRESETS["seen"], 2_000, ("myopic", "bang50"), fields=SIX), kind)
+        for kind in get_args(bases.Kind)
+    },
+    **LATENT,
     "seen": case(SEEN, 5_000, POLICIES),
-    "duffing": case(PRESETS["duffing"], 5_000, POLICIES),
-    "duffing weaker": case(PRESETS["duffing"], 5_000, FEW, authority=0.5),
+    "duffing": case(with_bumps(PRESETS["duffing"]), 5_000, POLICIES),
+    "duffing weaker": case(with_bumps(PRESETS["duffing"]), 5_000, FEW, authority=0.5),
     "authority 0.3": case(SEEN, 5_000, FEW, authority=0.3),
     "authority 2": case(SEEN, 2_000, FEW, authority=2.0),
     "process noise 0.1": case(SEEN, 2_000, FEW, process_noise=0.1),
@@ -96,7 +115,7 @@ CASES: dict[str, Config] = {
     "filtered, noise 0.1": case(FILTERED, 2_000, FEW, fields=THREE, observation_noise=0.1),
     "filtered, noise 1": case(FILTERED, 2_000, FEW, fields=THREE, observation_noise=1.0),
     "filtered, unknown process noise": unknown(case(FILTERED, 2_000, FEW, fields=THREE)),
-    "spikes": case(PRESETS["spikes"], 2_000, FEW),
+    "spikes": case(with_bumps(PRESETS["spikes"]), 2_000, FEW),
     "family": case(PRESETS["family"], 500, ("d_optimal", "a_optimal", *FEW[1:])),
     "objectives": case(SEEN, 2_000, ALL, fields=THREE),
     "objectives, propagated": planned(

@@ -417,6 +417,9 @@ def learns_observation(config: Config) -> bool:
 
 ONLINE_GRIDS = {1: 15, 2: 11, 3: 6, 4: 4}
 """Bumps along each dimension of a grid, by the number of dimensions."""
+ONLINE_SCALES = {"polynomial": 3.0}
+"""`StateSpace.scale` where it is not the usual one: of a polynomial few weights matter, which are
+large: with the usual prior bumps seemed likelier where fields are cubic."""
 
 
 def make_models(config: Config) -> tuple[StateSpace, ...]:
@@ -430,7 +433,14 @@ def make_models(config: Config) -> tuple[StateSpace, ...]:
     }
     is_count = jnp.full(world.channels, world.noise == "poisson")
     return tuple(
-        StateSpace(is_count, dims, world.num_inputs, fields[name], config.online.effect)
+        StateSpace(
+            is_count,
+            dims,
+            world.num_inputs,
+            fields[name],
+            config.online.effect,
+            scale=ONLINE_SCALES.get(name, StateSpace.scale),
+        )
         for name in config.online.fields
     )
 

@@ -39,7 +39,6 @@ class Candidate(NamedTuple):
     expected: Belief  # of the state at the next sample
     regressors: jax.Array  # [R] x of the last state and its input; 0 before the first
     log_evidence: jax.Array  # log p(samples at the last fit); `UNFITTED` before it
-    home: Belief  # mean and covariance of the states of the first samples
 
 
 def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
@@ -64,8 +63,7 @@ def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
     posterior = field_posterior.field_posterior(model, params, nothing, prior)
     posterior = posterior._replace(covariance=jnp.eye(d))
     rows = len(move.parameters(model, params).move)
-    begun = first_belief(params)
-    return Candidate(posterior, begun, jnp.zeros(rows), jnp.asarray(UNFITTED), begun)
+    return Candidate(posterior, first_belief(params), jnp.zeros(rows), jnp.asarray(UNFITTED))
 
 
 def take(
@@ -81,7 +79,7 @@ def take(
     posterior = absorb(model, candidate.posterior, candidate.regressors, before, belief, observed)
     expected, _ = predict(model, posterior.params, belief, u, prediction)
     regressors = move.regressors(model, posterior.params, belief.mean, u)
-    return candidate._replace(posterior=posterior, expected=expected, regressors=regressors)
+    return Candidate(posterior, expected, regressors, candidate.log_evidence)
 
 
 def refit(
@@ -91,20 +89,18 @@ def refit(
     steps: jax.Array,
     prior: Prior,
     prediction: Prediction,
-    first: int | jax.Array,
     key: jax.Array,
 ) -> Candidate:
     """The likelier one of two fits to all samples `[T]`: from a guess, and from where it is.
 
-    `steps`, int32 `[2]`, are those of scoring of each, 0: without it. `first` is as of `fit`.
-    Consumes `key`.
+    `steps`, int32 `[2]`, are those of scoring of each, 0: without it. Consumes `key`.
     """
     one = jax.tree.map(lambda x: x[None], record)
     guess = initial_guess(model, one, key)
     starts = jax.tree.map(lambda *x: jnp.stack(x), guess, candidate.posterior.params)
 
     def of_start(start: tuple[Params, jax.Array]) -> Candidate:
-        return fit(model, start[0], record, start[1], prior, prediction, first)
+        return fit(model, start[0], record, start[1], prior, prediction)
 
     both = jax.lax.map(of_start, (starts, steps))
     evidence = jnp.where(jnp.isnan(both.log_evidence), -jnp.inf, both.log_evidence)
@@ -118,12 +114,10 @@ def fit(
     steps: jax.Array | int,
     prior: Prior,
     prediction: Prediction,
-    first: int | jax.Array,
 ) -> Candidate:
     """A candidate after so many steps of scoring from `params` on all samples `[T]`.
 
-    States are standardised first. Without steps its marginal likelihood is `UNFITTED`. Its `home`
-    is that of the `first` samples.
+    States are standardised first. Without steps its marginal likelihood is `UNFITTED`.
     """
     before = filter_states(model, params, record, prediction).belief.mean
     deviations = field_posterior.prior_deviations(model, params, prior)[model.dims :]
@@ -142,5 +136,4 @@ def fit(
     belief, u = jax.tree.map(lambda x: x[last], (beliefs, record.u))
     expected, _ = predict(model, params, belief, u, prediction)
     regressors = move.regressors(model, params, belief.mean, u)
-    home = coordinates.moments(beliefs.mean, record.valid & (jnp.arange(len(record.valid)) < first))
-    return Candidate(posterior, expected, regressors, height - posterior.information, home)
+    return Candidate(posterior, expected, regressors, height - posterior.information)

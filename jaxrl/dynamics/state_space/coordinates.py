@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl import linalg
-from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import move
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement
 from jaxrl.linalg import matmul
@@ -28,9 +27,11 @@ def standardise(
     exactly: it is fitted anew to its values at the `means`, its parameters being N(0, `deviations`
     `[R, d]` squared) in a process of its noise. The noise of a step is taken to be independent.
     """
-    centre, covariance = moments(means, valid)
-    away = jnp.where(valid[:, None], means - centre[None], 0.0)
-    root = linalg.root(covariance)
+    count, counted = jnp.maximum(jnp.sum(valid), 1), valid[:, None]
+    centre = jnp.sum(jnp.where(counted, means, 0.0), axis=0) / count
+    away = jnp.where(counted, means - centre[None], 0.0)
+    size = model.dims
+    root = linalg.root(matmul(away.T, away) / count + LEAST * jnp.eye(size))
     back = linalg.inverse(root)
     spread = matmul(back * jnp.exp(2 * params.log_process)[None], back.T)
     values = jax.vmap(lambda z: displacement(model, params, z))(means)
@@ -50,14 +51,6 @@ def standardise(
     return _with_field(
         model, turned, matmul(away, back.T), matmul(values, back.T), valid, deviations
     )
-
-
-def moments(means: jax.Array, valid: jax.Array) -> Belief:
-    """Mean and covariance of those of `means` `[T, d]` that are `valid`, bool `[T]`."""
-    count, counted = jnp.maximum(jnp.sum(valid), 1), valid[:, None]
-    centre = jnp.sum(jnp.where(counted, means, 0.0), axis=0) / count
-    away = jnp.where(counted, means - centre[None], 0.0)
-    return Belief(centre, matmul(away.T, away) / count + LEAST * jnp.eye(means.shape[1]))
 
 
 def _with_field(

@@ -104,7 +104,7 @@ def test_a_refit_filters_all_samples_again():
     model, truth = random_model(BUMPS)
     record = simulate(model, truth, 60)
     padded = jax.tree.map(lambda x: jnp.concatenate([x, 0 * x[:20]]), record)
-    refit = jax.jit(partial(candidates.refit, prior=PRIOR, prediction="extended", first=30))
+    refit = jax.jit(partial(candidates.refit, prior=PRIOR, prediction="extended"))
     after = refit(
         model, candidate_of(model, truth), padded, jnp.array([2, 1]), key=jax.random.key(0)
     )
@@ -117,9 +117,6 @@ def test_a_refit_filters_all_samples_again():
         after.regressors, move.regressors(model, params, last.mean, record.u[-1]), atol=1e-4
     )
     assert np.isfinite(after.log_evidence)
-    begun = np.asarray(whole.belief.mean)[:30]
-    np.testing.assert_allclose(after.home.mean, begun.mean(0), atol=1e-4)
-    np.testing.assert_allclose(after.home.covariance, np.cov(begun.T, ddof=0), atol=1e-3)
 
 
 def test_other_coordinates_are_the_same_system():
