@@ -1,5 +1,7 @@
 """The posterior, one datum at a time, against all data at once in float64."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -172,7 +174,7 @@ def test_densities_of_data_add_up_to_their_marginal_likelihood(strength):
     seen = np.isfinite(relative_noise)
     rows, y = design[seen], target[seen]
     scale = np.diag(relative_noise[seen]) + 20.0 * rows @ rows.T
-    whole = np.kron(np.eye(2), 0.5 * scale)
+    whole: Any = np.kron(np.eye(2), 0.5 * scale)
     joint = (
         stats.multivariate_normal(cov=whole)
         if np.isinf(strength)
@@ -190,5 +192,7 @@ def test_a_padded_posterior_is_the_same():
     row = np.pad(design[3], (0, 2), constant_values=5.0)
     np.testing.assert_allclose(row @ wide.mean, design[3] @ state.mean, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(
-        posterior.predictive(wide, row), posterior.predictive(state, design[3]), rtol=1e-5
+        posterior.predictive(wide, jnp.asarray(row)),
+        posterior.predictive(state, jnp.asarray(design[3])),
+        rtol=1e-5,
     )
