@@ -67,7 +67,7 @@ def first_guess(data: Episodes, dims: int) -> Params:
     """
     channels = data.y.shape[-1]
     if dims > channels:
-        raise ValueError(f"{dims} latent dimensions for {channels} channels: expected at most that")
+        raise ValueError(f"{dims} dimensions for {channels} channels: expected at most that")
     weight = jnp.maximum(jnp.sum(data.observed, axis=(0, 1)), 1)
     offset = jnp.sum(jnp.where(data.observed, data.y, 0.0), axis=(0, 1)) / weight
     centred = jnp.where(data.observed, data.y - offset.reshape(1, 1, -1), 0.0)

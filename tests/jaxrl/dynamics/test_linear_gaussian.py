@@ -177,5 +177,5 @@ def test_inputs_of_zero_have_no_effect():
 
 
 def test_more_dimensions_than_channels_are_refused():
-    with pytest.raises(ValueError, match="6 latent dimensions for 5 channels"):
+    with pytest.raises(ValueError, match="6 dimensions for 5 channels"):
         linear_gaussian.first_guess(recorded(1, 20, 0.0), 6)
