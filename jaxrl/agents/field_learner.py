@@ -21,7 +21,7 @@ from flax import struct
 
 from jaxrl import checks
 from jaxrl.checks import Positive, Span
-from jaxrl.dynamics import bases, distillation, kalman, posterior, rbf, stimulation
+from jaxrl.dynamics import bases, distillation, kalman, model_choice, posterior, rbf, stimulation
 from jaxrl.dynamics.bases import Basis
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import forecasts
@@ -121,6 +121,10 @@ class State(NamedTuple):
     place: jax.Array | tuple[()] = ()  # int32, of the likeliest
 
 
+Datum = tuple[Belief, jax.Array, jax.Array]
+"""A transition: the belief of a state, the action in it and the next observation."""
+
+
 class Memory(NamedTuple):
     expected: Belief  # of the state that is observed next
     stimulus: Stimulus
@@ -161,8 +165,8 @@ def make(config: Config, world: World, known: Known) -> Agent:
             (rollout.extras.belief, rollout.action, rollout.next_obs),
         )
 
-        def step(state: State, datum: tuple[Belief, jax.Array, jax.Array]):
-            return learned(config, world, state, *datum), None
+        def step(state: State, datum: Datum):
+            return learned(config, world, state, datum), None
 
         state, _ = jax.lax.scan(step, state, one_by_one)
         if isinstance(state.distilled, distillation.State):
@@ -227,15 +231,15 @@ def first_state(config: Config, world: World, known: Known) -> State:
 
 def with_likeliest(config: Config, state: State, each: Sequence[Candidate]) -> State:
     """The state with these candidates; the likeliest one counts."""
-    place = jnp.argmax(jnp.stack([x.log_evidence for x in each])).astype(jnp.int32)
+    place = model_choice.likeliest([x.log_evidence for x in each])
     padded = [posterior.padded(x.posterior, config.num_features) for x in each]
-    likeliest = jax.tree.map(lambda *x: jnp.stack(x)[place], *padded)
+    likeliest = model_choice.at(place, padded)
     return state._replace(posterior=likeliest, candidates=tuple(each), place=place)
 
 
-def weight_deviation(config: Config) -> jax.Array:
-    """Prior standard deviation of a function's weight, of which the field has the prior speed."""
-    return config.prior_speed / jnp.sqrt(bases.mean_square(config.functions))
+def weight_variance(config: Config) -> jax.Array:
+    """Prior variance of a function's weight, of which the field has the prior speed."""
+    return config.prior_speed**2 / bases.mean_square(config.functions)
 
 
 def first_posterior(config: Config, world: World, known: Known) -> Posterior:
@@ -252,7 +256,7 @@ def first_posterior(config: Config, world: World, known: Known) -> Posterior:
             shared=False,
         )
         return belief._replace(mean=jnp.array(world.family_start))
-    variance = config.prior_speed**2 / bases.mean_square(config.functions) / noise
+    variance = weight_variance(config) / noise
     size, dims = config.num_features, dims_of(config, world)
     return posterior.prior(size, dims, variance, noise, config.noise_strength)
 
@@ -266,12 +270,12 @@ def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.
         each = [features(x, world, (), z) for x in candidates(config)]
         size = config.num_features
         padded = [jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])]) for x in each]
-        return jnp.stack(padded)[place]
+        return model_choice.at(place, padded)
     seen = embedded(config, world, z)
     functions = bases.features(config.functions, seen)
     if not config.linear:
         return functions
-    unit = config.prior_linear / weight_deviation(config)
+    unit = config.prior_linear / jnp.sqrt(weight_variance(config))
     one = jnp.ones_like(seen[..., :1])
     return jnp.concatenate([functions, unit * seen, unit * one], axis=-1)
 
@@ -357,37 +361,23 @@ def expect(config: Config, world: World, state: State, belief: Belief, action: j
     return kalman.predicted(belief, step, noise + from_field)
 
 
-def learned(
-    config: Config,
-    world: World,
-    state: State,
-    belief: Belief,
-    action: jax.Array,
-    next_obs: jax.Array,
-) -> State:
-    """The state after learning from the transition from `belief` with `action` to `next_obs`."""
-    transition = belief, action, next_obs
+def learned(config: Config, world: World, state: State, datum: Datum) -> State:
+    """The state after learning from a transition."""
     if not state.candidates:
-        return learn_one(config, world, state, *transition)[0]
+        return learn_one(config, world, state, datum)[0]
     each, noises = [], []
     for theirs, candidate in zip(candidates(config), state.candidates, strict=True):
         alone = state._replace(posterior=candidate.posterior, candidates=(), place=())
-        after, log_density = learn_one(theirs, world, alone, *transition)
+        after, log_density = learn_one(theirs, world, alone, datum)
         each.append(Candidate(after.posterior, candidate.log_evidence + log_density))
         noises.append(after.relative_noise)
     likeliest = with_likeliest(config, state, each)
-    return likeliest._replace(relative_noise=jnp.stack(noises)[likeliest.place])
+    return likeliest._replace(relative_noise=model_choice.at(likeliest.place, noises))
 
 
-def learn_one(
-    config: Config,
-    world: World,
-    state: State,
-    belief: Belief,
-    action: jax.Array,
-    next_obs: jax.Array,
-) -> tuple[State, jax.Array]:
+def learn_one(config: Config, world: World, state: State, datum: Datum) -> tuple[State, jax.Array]:
     """`learned` with one basis, and the logarithm of the density of what was observed."""
+    belief, action, next_obs = datum
     known, regressors = state.known, design(config, world, state, belief.mean)
     step = partial(moved, config, world, state, action)
     if config.belief == "exact":
@@ -402,13 +392,13 @@ def learn_one(
     free = is_free(world, known, step(belief.mean) + error)
     counted = jnp.where(free, relative_noise, jnp.inf)
     explained = matmul(regressors, state.posterior.mean)
-    datum = regressors, explained + error, counted
+    row = regressors, explained + error, counted
     after = state._replace(
-        posterior=posterior.observed(state.posterior, *datum), relative_noise=relative_noise
+        posterior=posterior.observed(state.posterior, *row), relative_noise=relative_noise
     )
     if world.family is not None:
         return after, jnp.zeros(())
-    return after, posterior.log_density(state.posterior, *datum)
+    return after, posterior.log_density(state.posterior, *row)
 
 
 def forecast(

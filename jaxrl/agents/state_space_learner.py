@@ -24,6 +24,7 @@ from jaxrl.checks import Count, Positive, Range
 from jaxrl.due import largest, when
 from jaxrl.dynamics import distillation, stimulation
 from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.model_choice import at
 from jaxrl.dynamics.state_space import candidates, choice
 from jaxrl.dynamics.state_space.candidates import Candidate
 from jaxrl.dynamics.state_space.choice import Choice, of_chosen
@@ -165,7 +166,7 @@ def perceive(
     """
     observed = jnp.isfinite(obs)
     y = jnp.where(observed, obs, 0.0)
-    anew = choice.at(knowledge.choice.place, [x.expected for x in knowledge.choice.candidates])
+    anew = at(knowledge.choice.place, [x.expected for x in knowledge.choice.candidates])
     begun = of_chosen(models, knowledge.choice, lambda _, params: first_belief(params))
     before = where_tree(memory.fits == knowledge.fits, memory.expected, anew)
     before = where_tree(memory.fits == FRESH, begun, before)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.model_choice import likeliest
 from jaxrl.dynamics.state_space import coordinates, field_posterior, information, move
 from jaxrl.dynamics.state_space.absorption import absorb
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior, Prior
@@ -103,8 +104,8 @@ def refit(
         return fit(model, start[0], record, start[1], prior, prediction)
 
     both = jax.lax.map(of_start, (starts, steps))
-    evidence = jnp.where(jnp.isnan(both.log_evidence), -jnp.inf, both.log_evidence)
-    return jax.tree.map(lambda x: x[jnp.argmax(evidence)], both)
+    place = likeliest(both.log_evidence)
+    return jax.tree.map(lambda x: x[place], both)
 
 
 def fit(

@@ -15,6 +15,7 @@ from jax.scipy.linalg import block_diag
 
 from jaxrl.dynamics import latent_scores
 from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.model_choice import at, likeliest
 from jaxrl.dynamics.state_space import channels, field_posterior
 from jaxrl.dynamics.state_space.candidates import Candidate
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior
@@ -34,16 +35,7 @@ class Choice(NamedTuple):
 
 def choose(candidates: Sequence[Candidate]) -> Choice:
     """The choice of the one of the largest marginal likelihood."""
-    evidence = jnp.stack([x.log_evidence for x in candidates])
-    place = jnp.argmax(jnp.where(jnp.isnan(evidence), -jnp.inf, evidence))
-    return Choice(tuple(candidates), place.astype(jnp.int32))
-
-
-def at(place: jax.Array, values: Sequence[Any]) -> Any:
-    """The tree at a `place`, which may be traced, of several of the same shapes."""
-    if len(values) == 1:
-        return values[0]
-    return jax.tree.map(lambda *x: jnp.stack(x)[place], *values)
+    return Choice(tuple(candidates), likeliest([x.log_evidence for x in candidates]))
 
 
 def of_chosen(models: Models, choice: Choice, value: Callable[[StateSpace, Params], Any]) -> Any:

@@ -216,8 +216,8 @@ def test_the_likeliest_of_several_bases_counts_and_is_as_if_it_were_alone(field)
     for i in places:
         config = each[i]
         rows = DT * np.asarray(field_learner.features(config, PLANE, (), single(z)), np.float64)
-        deviation = float(field_learner.weight_deviation(config))
-        scale = noise * np.eye(len(z)) + deviation**2 * rows @ rows.T
+        variance = float(field_learner.weight_variance(config))
+        scale = noise * np.eye(len(z)) + variance * rows @ rows.T
         errors = np.clip(after, -2.9, 2.9) - z - DT * u
         totals.append(
             stats.multivariate_normal.logpdf(errors.T, np.zeros(len(z)), cast(Any, scale)).sum()
@@ -231,5 +231,5 @@ def test_a_linear_part_has_its_own_prior():
     z = single([[0.3, -1.2]])
     row = field_learner.features(config, PLANE, (), z)[0]
     assert len(row) == config.num_features == 225 + 3
-    deviation = field_learner.weight_deviation(config)
+    deviation = field_learner.weight_variance(config) ** 0.5
     np.testing.assert_allclose(deviation * row[-3:], [2 * 0.3, 2 * -1.2, 2.0], rtol=1e-5)
