@@ -270,6 +270,7 @@ def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.
         each = [features(x, world, (), z) for x in candidates(config)]
         size = config.num_features
         padded = [jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])]) for x in each]
+        assert not isinstance(place, tuple)  # which it is where there is one candidate
         return model_choice.at(place, padded)
     seen = embedded(config, world, z)
     functions = bases.features(config.functions, seen)
@@ -372,6 +373,7 @@ def learned(config: Config, world: World, state: State, datum: Datum) -> State:
         each.append(Candidate(after.posterior, candidate.log_evidence + log_density))
         noises.append(after.relative_noise)
     likeliest = with_likeliest(config, state, each)
+    assert not isinstance(likeliest.place, tuple)
     return likeliest._replace(relative_noise=model_choice.at(likeliest.place, noises))
 
 

@@ -1,6 +1,5 @@
 """Measured ground from a file: an array of stiffness, or the grey values of an image."""
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,7 @@ from PIL import Image
 
 from train.durotaxis import greys
 from train.host import array_files
-from train.host.progress import print_line
+from train.host.progress import print_once
 
 LARGEST_STIFFNESS = 1e6
 LARGEST_GROUND = 10**8
@@ -44,7 +43,7 @@ def read_field(
             "0 and some above: raise negative values to 0"
         )
     ground = resampled(values, scale, path)
-    _tell(_line(path, values, scale or 1.0, ground))
+    print_once(_line(path, values, scale or 1.0, ground))
     return ground
 
 
@@ -104,15 +103,11 @@ def _read_image(path: str, stiffness: tuple[float, float] | None) -> np.ndarray:
             f"{path} has grey values; say what stiffness black and white are with "
             "--env.field-range BLACK WHITE"
         )
-    _tell(f"{path}: its greys are {values.min():,.0f} to {values.max():,.0f}, white is {white:,}")
+    print_once(
+        f"{path}: its greys are {values.min():,.0f} to {values.max():,.0f}, white is {white:,}"
+    )
     black, most = stiffness
     return black + (most - black) * values / white
-
-
-@cache
-def _tell(line: str) -> None:
-    """Says what was read, once for each file."""
-    print_line(line, stderr=True)
 
 
 def _line(path: str, values: np.ndarray, scale: float, ground: np.ndarray) -> str:

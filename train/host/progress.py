@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from rich.console import Console
 from rich.progress import (
@@ -34,6 +35,12 @@ def plain_console(stderr: bool = False) -> Console:
 def print_line(text: str, stderr: bool = False) -> None:
     """Prints a sentence with `plain_console`."""
     plain_console(stderr).print(text, markup=False)
+
+
+@cache
+def print_once(text: str) -> None:
+    """Prints a sentence to stderr, if this process has not done so: a file may be read again."""
+    print_line(text, stderr=True)
 
 
 class Display:

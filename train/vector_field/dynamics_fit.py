@@ -20,6 +20,7 @@ from rich.table import Table
 
 from jaxrl.dynamics.state_space import fit as fits
 from jaxrl.dynamics.state_space.filter import Prediction, Record
+from jaxrl.dynamics.state_space.linear_fit import is_linear_gaussian
 from jaxrl.dynamics.state_space.model import Params, StateSpace, check
 from jaxrl.dynamics.state_space.units import Units, in_original_units, in_units, units_of
 from jaxrl.loop import Metrics
@@ -166,13 +167,15 @@ def make_training(config: Config) -> settings.Training:
 def first_guesses(model: StateSpace, record: Record, starts: int, key: jax.Array) -> Params:
     """`[S, ...]`, each from principal components of differently smoothed observations.
 
-    Networks draw their layers. Consumes `key`.
+    All alike where the largest likelihood is found at once. Networks draw their layers. Consumes
+    `key`.
     """
-    of_each = [
+    count = 1 if is_linear_gaussian(model) else starts  # there is one largest likelihood
+    different = [
         state_space.first_guess(model, record, each, SMOOTHING[i % len(SMOOTHING)])
-        for i, each in enumerate(jax.random.split(key, starts))
+        for i, each in enumerate(jax.random.split(key, starts)[:count])
     ]
-    return jax.tree.map(lambda *x: jnp.stack(x), *of_each)
+    return jax.tree.map(lambda *x: jnp.stack(x), *different * (starts // count))
 
 
 def choose(start: jax.Array, running: fits.Fit, units: Units) -> Agent:

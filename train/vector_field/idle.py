@@ -47,7 +47,8 @@ def idle(config: Config) -> dict[str, str]:
         found |= {f"bayesian.{name}.dims": "env.dimension sets it" for name in BASES}
         if config.learner == "family":
             names = [x for name in BASES for x in names_below(of(config, name), f"bayesian.{name}")]
-            found |= dict.fromkeys((*names, "bayesian.basis"), "a family of fields has no basis")
+            names += ["bayesian.basis", "bayesian.linear", "bayesian.prior_linear"]
+            found |= dict.fromkeys(names, "a family of fields has no basis")
         else:
             each = field_learner.candidates(of_dimension(config.bayesian, config.env.dimension))
             kinds = zip(get_args(bases.Kind), BASES, strict=True)

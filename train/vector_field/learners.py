@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +51,7 @@ class Learner(NamedTuple):
     """What it makes of its data, in coordinates of its own."""
     bases: tuple[str, ...] = ()
     """What the field may be a sum of, where the learner chooses."""
-    basis: Callable[[AgentState], jax.Array] | None = None
+    basis: Callable[[AgentState], jax.Array] = lambda _: jnp.zeros((), jnp.int32)
     """The place among them of what it has chosen, int32."""
 
 
@@ -105,6 +105,8 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
         start = (FIRST_GUESS,) * len(FAMILIES[family])
         world = world._replace(family=member, family_start=start)
 
+    each = () if family else field_learner.candidates(config)
+
     def make(policy: stimulation.Config, params: Params) -> Agent:
         known = known_of(params, env.num_inputs)
         return field_learner.make(replace(config, policy=policy), world, known)
@@ -122,17 +124,9 @@ def bayesian(env: VectorField, config: field_learner.Config, family: str = "") -
             lambda z: env.emission(z, agent.known.numbers)[0],
             field_learner.predictive_model(config, world, agent),
         ),
-        **choice_of_basis(config, family),
+        bases=tuple(x.basis + " + linear" * x.linear for x in each) if len(each) > 1 else (),
+        basis=lambda agent: agent.place,
     )
-
-
-def choice_of_basis(config: field_learner.Config, family: str) -> dict[str, Any]:
-    """`bases` and `basis` of a Bayesian learner, if it chooses."""
-    each = field_learner.candidates(config)
-    if family or len(each) == 1:
-        return {}
-    names = tuple(x.basis + " + linear" * x.linear for x in each)
-    return {"bases": names, "basis": lambda agent: agent.place}
 
 
 def state_space(

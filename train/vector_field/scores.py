@@ -101,7 +101,7 @@ def experiment_measures(
         "error": experiments.relative_error(learned, true, everywhere),
         "cosine": jnp.mean(inner / jnp.maximum(sizes, 1e-9)),
     }
-    if learner.bases and learner.basis:
+    if learner.bases:
         measures["basis"] = learner.basis(agent)
     episodes = held_out_pair(env, params, key)
     for name, (obs, actions) in zip(("r2", "r2_free"), episodes, strict=True):

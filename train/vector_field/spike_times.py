@@ -1,12 +1,11 @@
 """Spike times as counts in bins."""
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from train.host.array_files import MAX_BYTES, about, as_list, as_whole
-from train.host.progress import print_line
+from train.host.progress import print_once
 
 ARRAYS = ("spike_times", "spike_units", "spike_episodes", "duration", "num_units")
 """Arrays of a file of spike times; the last three may be absent."""
@@ -87,17 +86,11 @@ def num_units(files: dict[str, dict[str, np.ndarray]]) -> int:
                 "same in every file"
             )
     if units and not exact:
-        _tell(
+        print_once(
             f"{next(iter(counts))}: {units} unit{'s' * (units > 1)}, 0 to {units - 1}, up to the "
             "last that fired; an array num_units tells how many were recorded"
         )
     return units
-
-
-@cache
-def _tell(line: str) -> None:
-    """Says once what was read: of units, those after the last that fired are not among them."""
-    print_line(line, stderr=True)
 
 
 def tell_gaps(
@@ -113,9 +106,9 @@ def tell_gaps(
     unused = int(rows.max() - bins.max())
     reason = f"is --env.bin-width {bin_width:g} in the unit of spike_times, and the time of a row?"
     if silent > SILENT * total:
-        _tell(f"{path}: no spikes in the last {silent:,} of {total:,} bins; {reason}")
+        print_once(f"{path}: no spikes in the last {silent:,} of {total:,} bins; {reason}")
     if unused > 1:  # one may have been recorded while the last, incomplete bin was
-        _tell(f"{path}: the last {unused:,} of {rows.max():,} rows of u have no bin; {reason}")
+        print_once(f"{path}: the last {unused:,} of {rows.max():,} rows of u have no bin; {reason}")
 
 
 def _num_units(arrays: dict[str, np.ndarray]) -> int:

@@ -30,9 +30,7 @@ def log_likelihood(model, params, records):
 
 def test_nothing_nearby_is_likelier_and_the_truth_neither(fit):
     model, params, records, found = fit
-    value, slope = jax.jit(jax.value_and_grad(log_likelihood, 1), static_argnums=())(
-        model, found, records
-    )
+    value, slope = jax.jit(jax.value_and_grad(log_likelihood, 1))(model, found, records)
     assert value > log_likelihood(model, params, records)
     # In units of the standard error of a parameter, about one over the root of 1,600 samples.
     unit = 1 / np.sqrt(records.valid.sum())
