@@ -150,21 +150,19 @@ def scores_table(content: dict[str, Any]) -> Table:
     """A row for each field and policy: means over the seeds."""
     caption = (
         "error: of the field, relative to it, 1 for a field of 0; R²: of observations so many "
-        "steps ahead, with stimulation and without (free), in held-out episodes; means over the "
-        "seeds"
+        "steps ahead, with stimulation and without (free, 10), in held-out episodes; means over "
+        "the seeds"
     )
     choosing = "basis" in content["seeds"][0][content["policies"][0]]
     if choosing:
         caption += "; basis: the likeliest, of most seeds"
-    table = Table(
-        title="learned vector fields", caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    for heading in ("field", "policy"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("error", "± sd", "cosine", "R² 10", "R² 30", "R² 10 free"):
+    table = Table(title="learned vector fields", caption=caption, box=box.SIMPLE_HEAD, padding=0)
+    for heading, names in (("field", content["fields"]), ("policy", content["policies"])):
+        table.add_column(heading, min_width=max(map(len, names)))
+    for heading in ("error", "± sd", "cosine", "R² 10", "R² 30", "R² free"):
         table.add_column(heading, justify="right")
     if choosing:
-        table.add_column("basis", overflow="fold")
+        table.add_column("basis")
     for f, field in enumerate(content["fields"]):
         for name in content["policies"]:
             of_seeds = [row[name] for row in content["seeds"]]
