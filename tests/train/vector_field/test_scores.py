@@ -1,5 +1,7 @@
 """The table of learned fields as a terminal shows it."""
 
+from typing import Any
+
 import numpy as np
 from rich.console import Console
 
@@ -8,14 +10,14 @@ from train.vector_field import scores
 FIELDS = ["double_limit_cycle", "duffing"]
 
 
-def measures(*bases: str) -> dict[str, object]:
+def measures(*bases: str) -> dict[str, Any]:
     """Of one seed and policy on both fields, with R² up to 30 steps ahead."""
     r2 = np.full((2, 31), 0.5).tolist()
-    numbers = {"error": [0.25, 0.5], "cosine": [0.9, 0.8], "r2": r2, "r2_free": r2}
+    numbers: dict[str, Any] = {"error": [0.25, 0.5], "cosine": [0.9, 0.8], "r2": r2, "r2_free": r2}
     return numbers | ({"basis": list(bases)} if bases else {})
 
 
-def shown(seeds: list[dict[str, object]]) -> list[str]:
+def shown(seeds: list[dict[str, Any]]) -> list[str]:
     """The lines of the table on a terminal of 80 columns."""
     console = Console(width=80)
     content = {"fields": FIELDS, "policies": ["d_optimal"], "seeds": seeds}
@@ -29,7 +31,8 @@ def test_names_stay_whole_in_80_columns_and_the_basis_of_most_seeds_is_named():
     lines = shown([{"d_optimal": measures(waves, x)} for x in (cubic, "bumps", cubic)])
     assert max(map(len, lines)) <= 80
     first = next(i for i, line in enumerate(lines) if "double_limit_cycle d_optimal" in line)
-    assert "fourier +" in lines[first] and "linear" in lines[first + 1]
+    assert "fourier +" in lines[first]
+    assert "linear" in lines[first + 1]
     (of_duffing,) = (line for line in lines if "duffing" in line)
     assert of_duffing.split()[-1] == cubic
     assert of_duffing.split()[2:4] == ["0.500", "0.000"]
