@@ -10,6 +10,7 @@ import pytest
 
 from envs.vector_field.fields import FIELDS, check_dimension
 from jaxrl.dynamics import rbf
+from tests.train.vector_field.presets import EXPERIMENTS
 from train.host.compiled import compiler_options
 from train.host.settings import Training
 from train.vector_field import recordings
@@ -376,7 +377,7 @@ def compiled_update(training: Training, state: Any):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", EXPERIMENTS)
 def test_what_any_experiment_records_can_be_fitted(preset, tmp_path):
     """All files of a run at once, and each by itself, on every field and by every policy."""
     config = PRESETS[preset]

@@ -16,6 +16,7 @@ import pytest
 from rich.table import Table
 
 from jaxrl import checkpoint
+from tests.train.vector_field.presets import EXPERIMENTS
 from train.host import command, compiled, settings
 from train.host.metrics_file import read_metrics
 from train.host.records import CHECKPOINTS
@@ -174,7 +175,7 @@ def test_policies_are_what_they_are_called():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", EXPERIMENTS)
 def test_an_update_of_any_preset_keeps_all_shapes(preset):
     """With its first policy, which plans, or with one that is traced sooner."""
     config = PRESETS[preset]

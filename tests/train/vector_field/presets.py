@@ -1,0 +1,5 @@
+"""The presets of experiments; `recordings` is of data alone and refuses to be without a file."""
+
+from train.vector_field.config import PRESETS
+
+EXPERIMENTS = tuple(name for name, config in PRESETS.items() if config.env.noise != "auto")
