@@ -5,7 +5,8 @@ and tells of the field at once (`absorption`); at growing intervals all paramete
 samples by a few steps of scoring from where they are, and samples are filtered again
 (`candidates`). Models of several kinds of fields learn side by side; the one of the largest
 marginal likelihood filters, plans and is shown (`choice`). Before the first fit policies that plan
-give random inputs at their bounds.
+give random inputs at their bounds, and again wherever plans would not move the state
+(`standstill`).
 
 Letters: d dimensions of the state, m inputs, n channels, T samples.
 """
@@ -22,9 +23,10 @@ from flax import struct
 from jaxrl import checks
 from jaxrl.checks import Count, Positive, Range
 from jaxrl.due import largest, when
-from jaxrl.dynamics import distillation, stimulation
+from jaxrl.dynamics import distillation, standstill, stimulation
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.model_choice import at
+from jaxrl.dynamics.standstill import Standstill
 from jaxrl.dynamics.state_space import candidates, choice
 from jaxrl.dynamics.state_space.candidates import Candidate
 from jaxrl.dynamics.state_space.choice import Choice, of_chosen
@@ -34,8 +36,8 @@ from jaxrl.dynamics.state_space.model import StateSpace, check
 from jaxrl.dynamics.stimulation import Extras, Known, PredictiveModel, Stimulus
 from jaxrl.types import Agent, Metrics, Transition, where_tree
 
-SMALLEST, RATIO = 2048, 4
-"""Fits to fewer samples than there is room for are to a part of it, of 2048, 8192, …"""
+SMALLEST, RATIO = 512, 8
+"""Fits to fewer samples than there is room for are to a part of it, of 512, 4096, …"""
 SHARPNESS = 2.0
 """Of the end of the region that plans are about."""
 FRESH = -1
@@ -65,8 +67,11 @@ class Config:
     """How far from the mean of all states so far plans ask for information: the square of the
     distance, in units of that of the rim of a ball that states of their covariance would fill
     uniformly. Below 1 it shrinks; well above 1 plans drive the state ever farther, if they can."""
-    first_hold: Count = 20
-    """Steps for which policies that plan hold inputs before the first fit."""
+    random_hold: Count = 20
+    """Steps for which policies that plan hold random inputs: before the first fit and when the
+    state has stood still."""
+    when_still: standstill.Config = standstill.Config()
+    """When plans have kept the state where it is, in units of all states' standard deviation."""
     policy: stimulation.Config = stimulation.Config()
     """How inputs are chosen."""
 
@@ -94,7 +99,8 @@ class Memory(NamedTuple):
 
     expected: Belief  # of the next state, in the coordinates of that fit
     fits: jax.Array  # int32
-    first: Stimulus  # before the first fit
+    random: Stimulus  # before the first fit, and while the state stands still
+    standstill: Standstill
     stimulus: Stimulus
 
 
@@ -106,10 +112,10 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
     """
     models = tuple(models)
     check_config(config, models)
-    random = replace(config.policy, kind="hold", hold_steps=config.first_hold, at_edge=True)
+    held = replace(config.policy, kind="hold", hold_steps=config.random_hold, at_edge=True)
     model_of = partial(predictive_model, models)
-    policy, first = (
-        stimulation.make(each, model_of, known.low, known.high) for each in (config.policy, random)
+    policy, random = (
+        stimulation.make(each, model_of, known.low, known.high) for each in (config.policy, held)
     )
     d = models[0].dims
 
@@ -129,19 +135,29 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
 
     def memory() -> Memory:
         nothing = Belief(jnp.zeros(d), jnp.eye(d))
-        return Memory(nothing, jnp.asarray(FRESH, jnp.int32), first.init(), policy.init())
+        fresh = jnp.asarray(FRESH, jnp.int32)
+        return Memory(nothing, fresh, random.init(), standstill.begin(d), policy.init())
 
     def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
         knowledge = state.params
         belief = perceive(models, knowledge, memory, obs)
         random_key = jax.random.fold_in(jax.random.clone(key), 1)
-        action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
-        random, beginning = first.act(knowledge, belief.mean, memory.first, random_key)
+        planned, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
+        # Another fit has other coordinates, in which the states before would be elsewhere.
+        is_planned = (knowledge.fits > 0) & (memory.fits == knowledge.fits)
+        still, begins = standstill.watch(
+            config.when_still, memory.standstill, belief.mean, is_planned
+        )
+        left = jnp.where(begins, 0, memory.random.steps_left)
+        held = memory.random._replace(steps_left=left)
+        drawn, held = random.act(knowledge, belief.mean, held, random_key)
+        is_random = (knowledge.fits == 0) | (still.random_left > 0)
+        action = planned
         if config.policy.kind != "hold":
-            action = jnp.where(knowledge.fits > 0, action, random)
+            action = jnp.where(is_random, drawn, planned)
         move = lambda model, params: predict(model, params, belief, action, config.prediction)[0]
         expected = of_chosen(models, knowledge.choice, move)
-        after = Memory(expected, knowledge.fits, beginning, stimulus)
+        after = Memory(expected, knowledge.fits, held, still, stimulus)
         return action, after, Extras(belief, stimulus.plan.invalid)
 
     def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:

@@ -93,9 +93,19 @@ VAE_SPACE = replace(  # 15 bumps along each of three axes would be 3,375: waves 
     plane=(0, 2),
 )
 SIX = (*EVERY_FIELD, "duffing", "snowman", "van_der_pol")
+COUNTS = {"observation": "loglinear", "noise": "poisson", "channels": 30}
+SPACE = replace(PRESETS["latent"], plane=(0, 2))
 LATENT = {
-    f"latent, {field}": case(PRESETS["latent"], 2_000, ("myopic", "bang50"), fields=(field,))
-    for field in SIX
+    **{
+        f"latent, {seen}{field}": case(
+            PRESETS["latent"], 2_000, ("myopic", "bang50"), fields=(field,), **channels
+        )
+        for seen, channels in (("", {}), ("counts, ", COUNTS))
+        for field in SIX
+    },
+    "latent, lorenz": case(
+        SPACE, 2_000, ("myopic", "bang50"), fields=("lorenz",), dimension=3, num_inputs=3
+    ),
 }
 CASES: dict[str, Config] = {
     "seen, basis chosen": case(PRESETS["seen"], 2_000, FEW, fields=SIX),

@@ -2,7 +2,8 @@
 
 Its marginal likelihood, by Laplace's approximation, is its posterior at the mode less the nats that
 the samples told of the field: a field of more freedom fits better and pays for it (MacKay 1992).
-So models of several kinds of fields can be compared while they learn side by side.
+So models of several kinds of fields can be compared while they learn side by side, each with the
+prior of its weights that suits it (`weight_prior`).
 
 Letters: d dimensions of the state, m inputs, n channels, R regressors, T samples.
 """
@@ -28,6 +29,7 @@ from jaxrl.dynamics.state_space.filter import (
 from jaxrl.dynamics.state_space.initial_guess import initial_guess
 from jaxrl.dynamics.state_space.model import Params, StateSpace, layers
 from jaxrl.dynamics.state_space.scoring import improve
+from jaxrl.dynamics.state_space.weight_prior import likelier_deviation
 
 UNFITTED = -1e30
 """Instead of the logarithm of a marginal likelihood: finite, but less likely than any fit."""
@@ -40,6 +42,7 @@ class Candidate(NamedTuple):
     expected: Belief  # of the state at the next sample
     regressors: jax.Array  # [R] x of the last state and its input; 0 before the first
     log_evidence: jax.Array  # log p(samples at the last fit); `UNFITTED` before it
+    deviation: jax.Array  # of the weights before any data, as samples have it
 
 
 def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
@@ -64,7 +67,8 @@ def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
     posterior = field_posterior.field_posterior(model, params, nothing, prior)
     posterior = posterior._replace(covariance=jnp.eye(d))
     rows = len(move.parameters(model, params).move)
-    return Candidate(posterior, first_belief(params), jnp.zeros(rows), jnp.asarray(UNFITTED))
+    unfitted, deviation = jnp.asarray(UNFITTED), jnp.asarray(prior.weights, jnp.float32)
+    return Candidate(posterior, first_belief(params), jnp.zeros(rows), unfitted, deviation)
 
 
 def take(
@@ -80,7 +84,7 @@ def take(
     posterior = absorb(model, candidate.posterior, candidate.regressors, before, belief, observed)
     expected, _ = predict(model, posterior.params, belief, u, prediction)
     regressors = move.regressors(model, posterior.params, belief.mean, u)
-    return Candidate(posterior, expected, regressors, candidate.log_evidence)
+    return candidate._replace(posterior=posterior, expected=expected, regressors=regressors)
 
 
 def refit(
@@ -99,11 +103,14 @@ def refit(
     one = jax.tree.map(lambda x: x[None], record)
     guess = initial_guess(model, one, key)
     starts = jax.tree.map(lambda *x: jnp.stack(x), guess, candidate.posterior.params)
+    deviations = jnp.stack([jnp.asarray(prior.weights, jnp.float32), candidate.deviation])
 
-    def of_start(start: tuple[Params, jax.Array]) -> Candidate:
-        return fit(model, start[0], record, start[1], prior, prediction)
+    def of_start(start: tuple[Params, jax.Array, jax.Array]) -> Candidate:
+        params, steps, deviation = start
+        settings = prior.replace(weights=deviation), prediction  # pyright: ignore
+        return fit(model, params, record, steps, *settings)
 
-    both = jax.lax.map(of_start, (starts, steps))
+    both = jax.lax.map(of_start, (starts, steps, deviations))
     place = likeliest(both.log_evidence)
     return jax.tree.map(lambda x: x[place], both)
 
@@ -118,7 +125,8 @@ def fit(
 ) -> Candidate:
     """A candidate after so many steps of scoring from `params` on all samples `[T]`.
 
-    States are standardised first. Without steps its marginal likelihood is `UNFITTED`.
+    States are standardised first, and at the end the prior of the weights moves to where it makes
+    the samples likelier. Without steps its marginal likelihood is `UNFITTED`.
     """
     before = filter_states(model, params, record, prediction).belief.mean
     deviations = field_posterior.prior_deviations(model, params, prior)[model.dims :]
@@ -132,9 +140,14 @@ def fit(
     start = (params, information.nothing(model, params), jnp.asarray(UNFITTED))
     params, known, height = jax.lax.fori_loop(0, steps, advance, start)
     posterior = field_posterior.field_posterior(model, params, known, prior)
+    deviation = likelier_deviation(posterior, jnp.asarray(prior.weights))
+    penalty = lambda deviation: 0.5 * jnp.sum((params.weights / deviation) ** 2)
+    height = height + penalty(prior.weights) - penalty(deviation)
+    prior = prior.replace(weights=deviation)  # pyright: ignore
+    posterior = field_posterior.field_posterior(model, params, known, prior)
     beliefs = filter_states(model, params, record, prediction).belief
     last = jnp.maximum(jnp.sum(record.valid) - 1, 0)
     belief, u = jax.tree.map(lambda x: x[last], (beliefs, record.u))
     expected, _ = predict(model, params, belief, u, prediction)
     regressors = move.regressors(model, params, belief.mean, u)
-    return Candidate(posterior, expected, regressors, height - posterior.information)
+    return Candidate(posterior, expected, regressors, height - posterior.information, deviation)

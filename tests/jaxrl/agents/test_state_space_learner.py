@@ -13,7 +13,7 @@ from envs.vector_field import VectorField
 from jaxrl import agent_checker, loop, planning
 from jaxrl.agents import state_space_learner
 from jaxrl.agents.state_space_learner import Config
-from jaxrl.dynamics import stimulation
+from jaxrl.dynamics import standstill, stimulation
 from jaxrl.dynamics.bases import Grid, Polynomial
 from jaxrl.dynamics.state_space import candidates, choice
 from jaxrl.dynamics.state_space.model import StateSpace
@@ -33,6 +33,13 @@ HELD = stimulation.Config(kind="hold", hold_steps=4, at_edge=True)
 CONFIG = Config(capacity=60, first_fit=30, growth=1.3, first_steps=2, steps=1, policy=HELD)
 
 
+POLICIES = {
+    "hold": HELD,
+    "myopic": stimulation.Config(kind="myopic", lookahead=2),
+    "d_optimal": stimulation.Config(planner=PLANNER, replan_steps=2),
+}
+
+
 def of_policy(policy: stimulation.Config) -> Config:
     return replace(CONFIG, policy=policy)
 
@@ -40,12 +47,7 @@ def of_policy(policy: stimulation.Config) -> Config:
 @cache
 def experiment(kind: str, models: int = 1):
     """The loop's states after each of 80 samples, stacked, and the measures."""
-    policies = {
-        "hold": HELD,
-        "myopic": stimulation.Config(kind="myopic", lookahead=2),
-        "d_optimal": stimulation.Config(planner=PLANNER, replan_steps=2),
-    }
-    agent = state_space_learner.make(of_policy(policies[kind]), MODELS[:models], KNOWN)
+    agent = state_space_learner.make(of_policy(POLICIES[kind]), MODELS[:models], KNOWN)
     running = loop.make_loop(ENV, PARAMS, agent, loop.Config(1, 1))
 
     def step(state, _):
@@ -159,7 +161,7 @@ def test_policies_give_random_inputs_first_and_plans_later(kind):
     assert (share <= 1 + 1e-6).all()
     first = share[: CONFIG.first_fit]
     np.testing.assert_allclose(first.max(axis=1), 1, rtol=1e-5)  # at an edge of the box
-    held = np.abs(np.diff(record.u[: CONFIG.first_hold], axis=0))
+    held = np.abs(np.diff(record.u[: CONFIG.random_hold], axis=0))
     np.testing.assert_allclose(held, 0, atol=1e-6)
     if kind == "myopic":
         directions = np.asarray(stimulation.directions(2))
@@ -189,10 +191,38 @@ def test_several_streams_and_other_sizes_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("capacity", "sizes"), [(60, [60]), (2048, [2048]), (9000, [2048, 8192, 9000])]
+    ("capacity", "sizes"), [(60, [60]), (512, [512]), (9000, [512, 4096, 9000])]
 )
 def test_fits_are_to_a_part_of_the_room(capacity, sizes):
     assert state_space_learner.parts(capacity) == sizes
+
+
+def test_inputs_are_random_where_plans_have_kept_the_state():
+    """A learner that is kept as it is sees the same observation again and again."""
+    still = standstill.Config(window=5, radius=0.2, random_steps=8)
+    config = replace(of_policy(POLICIES["myopic"]), when_still=still, random_hold=4)
+    agent = state_space_learner.make(config, MODELS[:1], KNOWN)
+    _, (after, before, _) = experiment("hold")
+    state, obs = jax.tree.map(lambda x: x[-1], after.agent), before.obs[40, 0]
+
+    def step(carry, _):
+        memory, key = carry
+        key, act_key = jax.random.split(key)
+        action, memory, _ = agent.act(state, memory, obs, act_key)
+        return (memory, key), (action / BOUND, memory.standstill)
+
+    start = agent.memory(), jax.random.key(3)
+    _, (actions, seen) = jax.jit(lambda x: jax.lax.scan(step, x, length=80))(start)
+    actions, left = np.asarray(actions), np.asarray(seen.random_left)
+    first = np.flatnonzero(left)[0]
+    quiet = np.asarray(seen.variance) < still.radius**2
+    assert first == np.flatnonzero(quiet & (np.arange(80) > still.window))[0]
+    held = actions[first : first + 8].reshape(2, 4, 2)
+    np.testing.assert_array_equal(held, held[:, :1].repeat(4, axis=1))
+    assert (held[0, 0] != held[1, 0]).any()
+    planned = np.asarray(stimulation.directions(2))
+    distance = np.abs(planned[None] - actions[:, None]).max(axis=2).min(axis=1)
+    np.testing.assert_array_equal(distance > 1e-5, left > 0)
 
 
 @pytest.mark.slow
