@@ -37,6 +37,7 @@ def with_bumps(config: Config) -> Config:
 
 
 SEEN, FILTERED = with_bumps(PRESETS["seen"]), with_bumps(PRESETS["vector_field"])
+LINEAR = replace(SEEN, bayesian=replace(SEEN.bayesian, linear=True))
 THREE = SEEN.env.fields
 TWO = ("limit_cycle", "multi_attractor")
 
@@ -113,6 +114,7 @@ CASES: dict[str, Config] = {
         f"seen, {kind}": based(case(PRESETS["seen"], 2_000, ("myopic", "bang50"), fields=SIX), kind)
         for kind in get_args(bases.Kind)
     },
+    "seen, bumps and a linear part": case(LINEAR, 2_000, ("myopic", "bang50"), fields=SIX),
     **LATENT,
     "seen": case(SEEN, 5_000, POLICIES),
     "duffing": case(with_bumps(PRESETS["duffing"]), 5_000, POLICIES),

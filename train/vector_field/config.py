@@ -17,7 +17,7 @@ from jaxrl.agents import field_learner, sequence_vae, state_space_learner
 from jaxrl.checks import INT32, Count, CountOrZero, NonNegative, Positive, Range
 from jaxrl.dynamics import bases, rbf, stimulation
 from jaxrl.dynamics.state_space import fit as state_space_fit
-from jaxrl.dynamics.state_space.model import Field, StateSpace
+from jaxrl.dynamics.state_space.model import Field, Network, StateSpace
 from jaxrl.networks.decoder import Decoder
 from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
 from jaxrl.networks.latent import SequenceVAE
@@ -128,13 +128,16 @@ class Dynamics:
     """The gradient steps."""
 
 
+OnlineField = Literal["rbf", "fourier", "polynomial", "mlp", "linear"]
+
+
 @dataclass(frozen=True)
 class Online:
     """A state-space model of experiments, which learns how the state is observed, too."""
 
-    fields: tuple[Literal["rbf", "fourier", "polynomial", "linear"], ...] = ("rbf", "polynomial")
+    fields: tuple[OnlineField, ...] = ("rbf", "polynomial")
     """Nonlinear parts of the field that learn side by side, each beside a linear one; the one of
-    the largest marginal likelihood counts."""
+    the largest marginal likelihood counts. Of the network mlp only the last layer is learned."""
     effect: Literal["linear", "mlp", "state_mlp"] = "linear"
     """How inputs move the state: by a matrix, with a network beside it, or one that also depends on
     the state; of a network only the last layer is learned."""
@@ -417,6 +420,8 @@ def learns_observation(config: Config) -> bool:
 
 ONLINE_GRIDS = {1: 15, 2: 11, 3: 6, 4: 4}
 """Bumps along each dimension of a grid, by the number of dimensions."""
+ONLINE_UNITS = 100
+"""Of a network, of which only the last layer is learned."""
 ONLINE_SCALES = {"polynomial": 3.0}
 """`StateSpace.scale` where it is not the usual one: of a polynomial few weights matter, which are
 large: with the usual prior bumps seemed likelier where fields are cubic."""
@@ -429,6 +434,7 @@ def make_models(config: Config) -> tuple[StateSpace, ...]:
         "rbf": bases.Grid(ONLINE_GRIDS.get(dims, 3), dims, half_width=4.0),
         "fourier": bases.Fourier(150, dims, length=1.5),
         "polynomial": bases.Polynomial(3, dims, half_width=3.0),
+        "mlp": Network(ONLINE_UNITS, dims),
         "linear": None,
     }
     is_count = jnp.full(world.channels, world.noise == "poisson")

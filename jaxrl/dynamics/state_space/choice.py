@@ -19,7 +19,7 @@ from jaxrl.dynamics.model_choice import at, likeliest
 from jaxrl.dynamics.state_space import channels, field_posterior
 from jaxrl.dynamics.state_space.candidates import Candidate
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior
-from jaxrl.dynamics.state_space.filter import Prediction, Record, filter_states
+from jaxrl.dynamics.state_space.filter import FARTHEST, Prediction, Record, filter_states
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
 from jaxrl.dynamics.stimulation import PredictiveModel
 
@@ -109,10 +109,15 @@ def forecast(
 ) -> jax.Array:
     """Expected observations `[T, K + 1, n]` now and up to K = `steps` steps later.
 
-    Along the path of the mean; after the last action inputs are 0. Arguments as of `beliefs`.
+    Along the path of the mean, which ends at `FARTHEST`; after the last action inputs are 0.
+    Arguments as of `beliefs`.
     """
     means = beliefs(models, prediction, choice, obs, actions, observed).mean
-    move = lambda z, u: of_chosen(models, choice, lambda model, params: step(model, params, z, u))
+
+    def move(z: jax.Array, u: jax.Array) -> jax.Array:
+        after = of_chosen(models, choice, lambda model, params: step(model, params, z, u))
+        return jnp.clip(after, -FARTHEST, FARTHEST)
+
     mean = partial(emission_mean, models, choice)
     return latent_scores.forecasts(move, mean, means, actions, steps)
 

@@ -56,6 +56,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "snake_speed_ratios": snake.speed_ratios,
     "snake_training_speed": snake.training_speed,
     "vector_field_basis": vector_field.chosen_basis,
+    "vector_field_latent": vector_field.unknown_observation,
     "vector_field_authority": vector_field.authority,
     "vector_field_filtered": vector_field.filtered,
     "vector_field_ratios": vector_field.ratios,

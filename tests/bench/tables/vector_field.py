@@ -55,6 +55,32 @@ def chosen_basis() -> str:
     return table(head, rows, chosen)
 
 
+def unknown_observation() -> str:
+    """The error after 1,000 and 2,000 samples where the state is seen, and where nothing is known
+    of how it is observed."""
+    found, rows = cases(), []
+    seen = [found["seen, bumps and a linear part"], found["seen, basis chosen"]]
+    names = [name for name in found if name.startswith("latent, ") and "counts" not in name]
+    for name in names:
+        counts = name.replace("latent, ", "latent, counts, ")
+        records = [*seen, found[name], *([found[counts]] if counts in found else [])]
+        columns = [scores_of(record) for record in records]
+        for field, policy in scores_of(found[name]):
+            of_column = [x.get((field, policy)) for x in columns]
+            cells = [
+                f"{x['error@1000'][0]:.2f} · {x['error@2000'][0]:.2f}" if x else ""
+                for x in of_column
+            ]
+            cells += [""] * (4 - len(cells))
+            rows.append((field.replace("_", " "), f"`{policy}`", *cells))
+    head = (
+        "field | policy | state seen, bumps and a linear part | state seen, basis chosen "
+        "| unknown, 20 numbers | unknown, 30 counts"
+    )
+    used = [*seen, *(found[name] for name in found if name.startswith("latent, "))]
+    return table(head, rows, used)
+
+
 def ratios() -> str:
     record = cases()["seen"]
     ratios = {(x["field"], x["policy"], x["baseline"]): x for x in record["ratios"]}

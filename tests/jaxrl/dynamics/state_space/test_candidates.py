@@ -181,3 +181,12 @@ def test_a_candidate_without_marginal_likelihood_is_not_chosen():
         candidate_of(model, truth)._replace(log_evidence=jnp.asarray(x)) for x in (np.nan, -9.0)
     ]
     assert int(choice.choose(each).place) == 1
+
+
+def test_forecasts_of_a_field_that_runs_away_are_finite():
+    model, truth = random_model(Polynomial(degree=2, half_width=2.0), counts=(False,) * 5)
+    wild = truth._replace(weights=50 + 0 * truth.weights)
+    chosen = Choice((candidate_of(model, wild),), jnp.zeros((), jnp.int32))
+    record = simulate(model, truth, 20)
+    expected = choice.forecast([model], "extended", chosen, record.y, record.u, 30)
+    assert np.isfinite(np.asarray(expected)).all()
