@@ -60,25 +60,22 @@ def unknown_observation() -> str:
     of how it is observed."""
     found, rows = cases(), []
     seen = [found["seen, bumps and a linear part"], found["seen, basis chosen"]]
-    names = [name for name in found if name.startswith("latent, ") and "counts" not in name]
-    for name in names:
-        counts = name.replace("latent, ", "latent, counts, ")
-        records = [*seen, found[name], *([found[counts]] if counts in found else [])]
-        columns = [scores_of(record) for record in records]
-        for field, policy in scores_of(found[name]):
-            of_column = [x.get((field, policy)) for x in columns]
-            cells = [
+    unknown = [found[name] for name in found if name.startswith("latent, ")]
+    for record in unknown:
+        channels = "30 counts" if "counts" in record["case"] else "20 numbers"
+        columns = [scores_of(x) for x in (*seen, record)]
+        for field, policy in columns[-1]:
+            of_columns = (column.get((field, policy)) for column in columns)
+            cells = (
                 f"{x['error@1000'][0]:.2f} · {x['error@2000'][0]:.2f}" if x else ""
-                for x in of_column
-            ]
-            cells += [""] * (4 - len(cells))
-            rows.append((field.replace("_", " "), f"`{policy}`", *cells))
+                for x in of_columns
+            )
+            rows.append((field.replace("_", " "), channels, f"`{policy}`", *cells))
     head = (
-        "field | policy | state seen, bumps and a linear part | state seen, basis chosen "
-        "| unknown, 20 numbers | unknown, 30 counts"
+        "field | channels | policy | state seen, bumps and a linear part "
+        "| state seen, basis chosen | unknown observation"
     )
-    used = [*seen, *(found[name] for name in found if name.startswith("latent, "))]
-    return table(head, rows, used)
+    return table(head, rows, [*seen, *unknown])
 
 
 def ratios() -> str:
