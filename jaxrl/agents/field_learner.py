@@ -166,7 +166,7 @@ def make(config: Config, world: World, known: Known) -> Agent:
         )
 
         def step(state: State, datum: Datum):
-            return learned(config, world, state, datum), None
+            return learn(config, world, state, datum), None
 
         state, _ = jax.lax.scan(step, state, one_by_one)
         if isinstance(state.distilled, distillation.State):
@@ -191,7 +191,7 @@ def dims_of(config: Config, world: World) -> int:
     return config.functions.dims - len(world.circular)
 
 
-def embedded(config: Config, world: World, z: jax.Array) -> jax.Array:
+def embed(config: Config, world: World, z: jax.Array) -> jax.Array:
     """What the basis sees of states `[..., d]`, `[..., d + angles]`; see `World.circular`.
 
     Circles have the radius 1, but for polynomials that of their box, so that they fill it as the
@@ -206,7 +206,7 @@ def embedded(config: Config, world: World, z: jax.Array) -> jax.Array:
     return jnp.concatenate([z[..., jnp.array(others)], *circles], axis=-1)
 
 
-def wrapped(world: World, z: jax.Array) -> jax.Array:
+def wrap(world: World, z: jax.Array) -> jax.Array:
     """States, or differences of states, `[..., d]` with their angles within ±π."""
     if not world.circular:
         return z
@@ -272,7 +272,7 @@ def features(config: Config, world: World, place: jax.Array | tuple[()], z: jax.
         padded = [jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, size - x.shape[-1])]) for x in each]
         assert not isinstance(place, tuple)  # which it is where there is one candidate
         return model_choice.at(place, padded)
-    seen = embedded(config, world, z)
+    seen = embed(config, world, z)
     functions = bases.features(config.functions, seen)
     if not config.linear:
         return functions
@@ -288,7 +288,7 @@ def velocity(config: Config, world: World, state: State, z: jax.Array) -> jax.Ar
         return jnp.vectorize(lambda z: family(z, mean), signature="(d)->(d)")(z)
     if config.basis == "auto" or config.linear:
         return matmul(features(config, world, state.place, z), mean)
-    return bases.combined(config.functions, mean, embedded(config, world, z))
+    return bases.combined(config.functions, mean, embed(config, world, z))
 
 
 def design(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -308,7 +308,7 @@ def is_free(world: World, known: Known, z: jax.Array) -> jax.Array:
     return jnp.all(inside.at[jnp.array(world.circular)].set(True) if world.circular else inside)
 
 
-def moved(config: Config, world: World, state: State, u: jax.Array, z: jax.Array) -> jax.Array:
+def next_state(config: Config, world: World, state: State, u: jax.Array, z: jax.Array) -> jax.Array:
     """The expected next state `[d]`."""
     known = state.known
     pushed = world.effect(u, z, known.numbers)
@@ -317,7 +317,7 @@ def moved(config: Config, world: World, state: State, u: jax.Array, z: jax.Array
     if not world.circular:
         return bounded
     angles = jnp.array(world.circular)  # which know no walls
-    return bounded.at[angles].set(wrapped(world, after)[angles])
+    return bounded.at[angles].set(wrap(world, after)[angles])
 
 
 def uncertainty(config: Config, world: World, state: State, z: jax.Array) -> jax.Array:
@@ -349,7 +349,7 @@ def perceive(
         return mean, variance if observed is None else jnp.where(observed, variance, jnp.inf)
 
     belief = kalman.correct(expected, obs, emission)
-    return belief._replace(mean=wrapped(world, belief.mean))
+    return belief._replace(mean=wrap(world, belief.mean))
 
 
 def expect(config: Config, world: World, state: State, belief: Belief, action: jax.Array) -> Belief:
@@ -358,11 +358,11 @@ def expect(config: Config, world: World, state: State, belief: Belief, action: j
         return belief  # the next observation is exact
     noise = posterior.noise_variance(state.posterior)
     from_field = uncertainty(config, world, state, belief.mean) * state.known.dt**2
-    step = partial(moved, config, world, state, action)
+    step = partial(next_state, config, world, state, action)
     return kalman.predicted(belief, step, noise + from_field)
 
 
-def learned(config: Config, world: World, state: State, datum: Datum) -> State:
+def learn(config: Config, world: World, state: State, datum: Datum) -> State:
     """The state after learning from a transition."""
     if not state.candidates:
         return learn_one(config, world, state, datum)[0]
@@ -378,10 +378,10 @@ def learned(config: Config, world: World, state: State, datum: Datum) -> State:
 
 
 def learn_one(config: Config, world: World, state: State, datum: Datum) -> tuple[State, jax.Array]:
-    """`learned` with one basis, and the logarithm of the density of what was observed."""
+    """`learn` with one basis, and the logarithm of the density of what was observed."""
     belief, action, next_obs = datum
     known, regressors = state.known, design(config, world, state, belief.mean)
-    step = partial(moved, config, world, state, action)
+    step = partial(next_state, config, world, state, action)
     if config.belief == "exact":
         error, relative_noise = next_obs - step(belief.mean), jnp.ones(())
     else:
@@ -390,7 +390,7 @@ def learn_one(config: Config, world: World, state: State, datum: Datum) -> tuple
         emission = lambda z: world.emission(z, known.numbers)
         evidence = kalman.evidence(expected, next_obs, emission)
         error, relative_noise = evidence.displacement, 1 / (evidence.weight * noise)
-    error = wrapped(world, error)
+    error = wrap(world, error)
     free = is_free(world, known, step(belief.mean) + error)
     counted = jnp.where(free, relative_noise, jnp.inf)
     explained = matmul(regressors, state.posterior.mean)
@@ -419,7 +419,7 @@ def forecast(
     `obs` is missing; None: everything was observed.
     """
     means = beliefs(config, world, state, obs, actions, observed).mean
-    step = lambda z, u: moved(config, world, state, u, z)
+    step = lambda z, u: next_state(config, world, state, u, z)
     emission_mean = jax.vmap(lambda z: world.emission(z, state.known.numbers)[0])
     return forecasts(step, emission_mean, means, actions, steps)
 
@@ -451,7 +451,7 @@ def predictive_model(config: Config, world: World, state: State) -> PredictiveMo
         return kalman.information(Belief(z, jnp.zeros((len(z), len(z)))), emission) * noise
 
     return PredictiveModel(
-        step=lambda z, u: moved(config, world, state, u, z),
+        step=lambda z, u: next_state(config, world, state, u, z),
         design=partial(design, config, world, state),
         root=state.posterior.root,
         relative_noise=state.relative_noise,

@@ -142,19 +142,16 @@ def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
         knowledge = state.params
         belief = perceive(models, knowledge, memory, obs)
         random_key = jax.random.fold_in(jax.random.clone(key), 1)
-        planned, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
-        # Another fit has other coordinates, in which the states before would be elsewhere.
-        is_planned = (knowledge.fits > 0) & (memory.fits == knowledge.fits)
-        still, begins = standstill.watch(
-            config.when_still, memory.standstill, belief.mean, is_planned
-        )
-        left = jnp.where(begins, 0, memory.random.steps_left)
-        held = memory.random._replace(steps_left=left)
-        drawn, held = random.act(knowledge, belief.mean, held, random_key)
-        is_random = (knowledge.fits == 0) | (still.random_left > 0)
-        action = planned
-        if config.policy.kind != "hold":
-            action = jnp.where(is_random, drawn, planned)
+        action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
+        still, held = memory.standstill, memory.random
+        if config.policy.kind != "hold":  # which is random anyway
+            # Another fit has other coordinates, in which the states before would be elsewhere.
+            is_planned = (knowledge.fits > 0) & (memory.fits == knowledge.fits)
+            still, begins = standstill.watch(config.when_still, still, belief.mean, is_planned)
+            held = held._replace(steps_left=jnp.where(begins, 0, held.steps_left))
+            random_input, held = random.act(knowledge, belief.mean, held, random_key)
+            is_random = (knowledge.fits == 0) | (still.random_left > 0)
+            action = jnp.where(is_random, random_input, action)
         move = lambda model, params: predict(model, params, belief, action, config.prediction)[0]
         expected = of_chosen(models, knowledge.choice, move)
         after = Memory(expected, knowledge.fits, held, still, stimulus)

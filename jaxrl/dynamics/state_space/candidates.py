@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
     expected: Belief  # of the state at the next sample
     regressors: jax.Array  # [R] x of the last state and its input; 0 before the first
     log_evidence: jax.Array  # log p(samples at the last fit); `UNFITTED` before it
-    deviation: jax.Array  # of the weights before any data, as samples have it
+    deviation: jax.Array  # of the weights' prior, as the last fit learned it
 
 
 def begin(model: StateSpace, prior: Prior, key: jax.Array) -> Candidate:
@@ -141,6 +141,7 @@ def fit(
     params, known, height = jax.lax.fori_loop(0, steps, advance, start)
     posterior = field_posterior.field_posterior(model, params, known, prior)
     deviation = likelier_deviation(posterior, jnp.asarray(prior.weights))
+    # Of the logarithm of the prior only the term of the weights changes with their deviation.
     penalty = lambda deviation: 0.5 * jnp.sum((params.weights / deviation) ** 2)
     height = height + penalty(prior.weights) - penalty(deviation)
     prior = prior.replace(weights=deviation)  # pyright: ignore

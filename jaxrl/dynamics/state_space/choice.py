@@ -19,7 +19,7 @@ from jaxrl.dynamics.model_choice import at, likeliest
 from jaxrl.dynamics.state_space import channels, field_posterior
 from jaxrl.dynamics.state_space.candidates import Candidate
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior
-from jaxrl.dynamics.state_space.filter import FARTHEST, Prediction, Record, filter_states
+from jaxrl.dynamics.state_space.filter import Prediction, Record, clip_state, filter_states
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
 from jaxrl.dynamics.stimulation import PredictiveModel
 
@@ -113,11 +113,8 @@ def forecast(
     Arguments as of `beliefs`.
     """
     means = beliefs(models, prediction, choice, obs, actions, observed).mean
-
-    def move(z: jax.Array, u: jax.Array) -> jax.Array:
-        after = of_chosen(models, choice, lambda model, params: step(model, params, z, u))
-        return jnp.clip(after, -FARTHEST, FARTHEST)
-
+    after = lambda z, u: of_chosen(models, choice, lambda model, params: step(model, params, z, u))
+    move = lambda z, u: clip_state(after(z, u))
     mean = partial(emission_mean, models, choice)
     return latent_scores.forecasts(move, mean, means, actions, steps)
 

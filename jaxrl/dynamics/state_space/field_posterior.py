@@ -31,7 +31,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxrl import checks, linalg
 from jaxrl.checks import Positive
 from jaxrl.dynamics.state_space import channels
-from jaxrl.dynamics.state_space.filter import FARTHEST
+from jaxrl.dynamics.state_space.filter import clip_state
 from jaxrl.dynamics.state_space.information import Information, innovation_root
 from jaxrl.dynamics.state_space.model import Params, StateSpace, step
 from jaxrl.dynamics.state_space.move import Parameters, parameters, regressors, replace
@@ -196,7 +196,7 @@ def predictive_model(model: StateSpace, posterior: FieldPosterior) -> Predictive
         return matmul(root, root.T)
 
     return PredictiveModel(
-        step=lambda z, u: jnp.clip(step(model, params, z, u), -FARTHEST, FARTHEST),
+        step=lambda z, u: clip_state(step(model, params, z, u)),
         design=lambda z: of_all(at_rest(z)),
         root=posterior.root / jnp.sqrt(noise),
         relative_noise=posterior.relative_noise,

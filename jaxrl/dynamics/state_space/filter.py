@@ -27,6 +27,11 @@ WIDEST = 50.0
 """A predicted covariance of a larger trace is scaled down to it."""
 
 
+def clip_state(z: jax.Array) -> jax.Array:
+    """A state with each component within ±`FARTHEST`."""
+    return jnp.clip(z, -FARTHEST, FARTHEST)
+
+
 class Record(NamedTuple):
     """What was recorded in one episode, or in a window of it."""
 
@@ -131,4 +136,4 @@ def predict(
     covariance = (spread + spread.T) / 2 + jnp.diag(jnp.exp(2 * params.log_process))
     trace = jnp.trace(covariance)
     covariance = covariance * jnp.minimum(1.0, WIDEST / trace)
-    return Belief(jnp.clip(after, -FARTHEST, FARTHEST), covariance), cross
+    return Belief(clip_state(after), covariance), cross

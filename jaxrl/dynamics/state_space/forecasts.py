@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import channels
-from jaxrl.dynamics.state_space.filter import FARTHEST
+from jaxrl.dynamics.state_space.filter import clip_state
 from jaxrl.dynamics.state_space.model import Params, StateSpace, step
 from jaxrl.dynamics.state_space.quantiles import quantiles
 from jaxrl.linalg import matmul
@@ -63,7 +63,7 @@ def paths(
     def advance(z: jax.Array, now: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         u, noise = now
         after = jax.vmap(lambda z: step(model, params, z, u))(z) + deviation * noise
-        after = jnp.clip(after, -FARTHEST, FARTHEST)
+        after = clip_state(after)
         return after, after
 
     return jnp.concatenate([start[None], jax.lax.scan(advance, start, (u, noise))[1]])

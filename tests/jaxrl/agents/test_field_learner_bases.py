@@ -104,7 +104,7 @@ def test_angles_go_round_and_are_seen_as_sine_and_cosine():
         field_learner.velocity(config, world, state, single(z)), field(z), atol=0.05
     )
     near_pi = single([3.1, 0.0])
-    following = field_learner.moved(config, world, state, jnp.zeros(1), near_pi)
+    following = field_learner.next_state(config, world, state, jnp.zeros(1), near_pi)
     np.testing.assert_allclose(following[0], wrapped(3.1 + DT * (5 + np.cos(3.1))), atol=0.02)
 
 
@@ -115,7 +115,7 @@ def test_circles_fill_the_box_of_polynomials(basis, radius):
     world = World(lambda u, z, numbers: u, lambda z, numbers: (z, z), circular=(1,))
     z = RNG.uniform(-3, 3, (7, 3))
     expected = [z[:, 0], z[:, 2], radius * np.sin(z[:, 1]), radius * np.cos(z[:, 1])]
-    found = field_learner.embedded(config, world, single(z))
+    found = field_learner.embed(config, world, single(z))
     np.testing.assert_allclose(found, np.stack(expected, axis=1), atol=1e-5)
 
 
