@@ -12,7 +12,8 @@ import numpy as np
 
 from jaxrl.dynamics.latent_scores import k_step_r2
 from jaxrl.networks.latent import Window
-from train.vector_field.recordings import Data, spans
+from train.vector_field.data_checks import spans
+from train.vector_field.recordings import Data
 from train.vector_field.scores import SKIPPED
 
 Forecast = Callable[[jax.Array, jax.Array, jax.Array | None], jax.Array]

@@ -176,8 +176,10 @@ def reference_of(training: Data, is_count: np.ndarray) -> Callable[[np.ndarray],
     number = np.maximum(training.observed.sum((0, 1)), 1)
     sums = training.y.sum((0, 1), dtype=float)  # 0 where missing
     mean = np.where(is_count, (sums + 0.5) / number, sums / number)
-    square = np.where(training.observed, (training.y - mean) ** 2, 0).sum((0, 1)) / number
-    variance = np.where(square > 0, square, 1e-12)
+    squares = np.zeros_like(mean)
+    for y, observed in zip(training.y, training.observed, strict=True):  # all would be gigabytes
+        squares += np.where(observed, (y - mean) ** 2, 0).sum(0)
+    variance = np.where(squares > 0, squares / number, 1e-12)
     return lambda y: predictive.place(is_count, mean, variance, y)
 
 

@@ -4,6 +4,7 @@ Axes: E episodes, T steps of the longest, n channels, m inputs.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,12 +12,9 @@ import numpy as np
 
 from train.host import array_files
 from train.host.records import write_arrays
-from train.vector_field import spike_times
+from train.vector_field import data_checks, spike_times
+from train.vector_field.data_checks import spans
 
-HUGE, TINY = 1e15, 1e-15
-"""Numbers beyond these have squares and sums of squares that float32 cannot hold."""
-ROUNDED = 1e-3
-"""Share of the spread of a channel by which float32 may move its numbers."""
 USUAL = (1e-3, 1e3)
 """Standard deviations of data that learn well; others are named."""
 LARGEST_WHOLE = 2**24
@@ -62,12 +60,21 @@ class Data(NamedTuple):
 def joined(episodes: Sequence[tuple[np.ndarray, np.ndarray]]) -> Data:
     """Pads pairs of y `[T, n]`, NaN where missing, and u `[T, m]`."""
     lengths = np.array([len(y) for y, _ in episodes])
-    pad = lambda x, fill: np.pad(x, ((0, lengths.max() - len(x)), (0, 0)), constant_values=fill)
-    y = np.stack([pad(y.astype(np.float32), np.nan) for y, _ in episodes])
-    u = np.stack([pad(u.astype(np.float32), 0) for _, u in episodes])
+    y, u = (_padded(of_all, int(lengths.max())) for of_all in zip(*episodes, strict=True))
     observed = ~np.isnan(y)
+    y[~observed] = 0
+    inside = np.arange(lengths.max()) < lengths[:, None]
+    u[~inside] = 0
     holds_counts = all(_are_counts(y) for y, _ in episodes)  # float32 would make others whole
-    return Data(np.where(observed, y, 0), u, observed, lengths, holds_counts)
+    return Data(y, u, observed, lengths, holds_counts)
+
+
+def _padded(episodes: Sequence[np.ndarray], steps: int) -> np.ndarray:
+    """`[E, steps, n]` of episodes `[T, n]`, NaN behind their ends."""
+    padded = np.full((len(episodes), steps, episodes[0].shape[1]), np.nan, np.float32)
+    for row, episode in zip(padded, episodes, strict=True):
+        row[: len(episode)] = episode
+    return padded
 
 
 def _are_counts(y: np.ndarray) -> bool:
@@ -102,11 +109,28 @@ def write_experiments(
 def load(paths: str | Sequence[str], bin_width: float = 1.0) -> Data:
     """Reads and checks files, and joins their episodes; spike times are counted in bins.
 
+    Files that have not changed since they were read last are not read again.
+
     Raises ValueError, in one line, which says what is wrong with them.
     """
+    paths = (paths,) if isinstance(paths, str) else tuple(paths)
+    return _load(paths, bin_width, tuple(map(_version, paths)))
+
+
+def _version(path: str) -> tuple[int, ...]:
+    """What changes whenever a file is written; nothing of one that is not there."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@lru_cache(maxsize=1)
+def _load(paths: tuple[str, ...], bin_width: float, versions: tuple[tuple[int, ...], ...]) -> Data:
+    del versions  # the cache alone needs them
     if not 0 < bin_width < np.inf:
         raise ValueError(f"bin_width is {bin_width}; expected a finite time above 0")
-    paths = [paths] if isinstance(paths, str) else list(paths)
     arrays = [_arrays(path) for path in paths]
     units = spike_times.num_units(dict(zip(paths, arrays, strict=True)))
     found = [_episodes(path, x, bin_width, units) for path, x in zip(paths, arrays, strict=True)]
@@ -125,8 +149,11 @@ def load(paths: str | Sequence[str], bin_width: float = 1.0) -> Data:
             f"{len(episodes)} episodes of up to {longest} steps in {name} are too much when all "
             "are padded to the longest: cut the longest into pieces"
         )
-    _refuse_scale(name, episodes)
-    return joined(episodes)
+    data_checks.refuse_scale(name, episodes)
+    data = joined(episodes)
+    for array in data[:4]:
+        array.flags.writeable = False  # whoever loads the files next shares it
+    return data
 
 
 def _arrays(path: str) -> dict[str, np.ndarray]:
@@ -161,10 +188,8 @@ def _episodes(
             spike_times.tell_gaps(path, spikes, rows, lengths, bin_width)
     if len(lengths) > len(u):  # episodes in a row
         y, u = (np.split(x[0], np.cumsum(lengths)[:-1]) for x in (y, u))
-    y, u = (
-        [x[:n].astype(float) for x, n in zip(of_all, lengths, strict=True)] for of_all in (y, u)
-    )
-    _refuse_infinite(path, y, u)
+    y, u = ([x[:n] for x, n in zip(of_all, lengths, strict=True)] for of_all in (y, u))
+    data_checks.refuse_infinite(path, y, u)
     return list(zip(y, u, strict=True))
 
 
@@ -193,7 +218,11 @@ def _with_all_axes(
             f"{path} has one step of many channels, {shapes}; expected a row for each step: "
             "transpose them"
         )
-    full = {name: x.astype(float).reshape(-1, *x.shape[-2:]) for name, x in full.items()}
+    # float64 only where float32 would round: the largest files are of small whole numbers.
+    full = {
+        name: x.astype(np.result_type(x, np.float32), copy=False).reshape(-1, *x.shape[-2:])
+        for name, x in full.items()
+    }
     return full.get("y"), full["u"]
 
 
@@ -216,65 +245,6 @@ def _lengths(numbers: np.ndarray | None, y: np.ndarray | None, u: np.ndarray) ->
             f"lengths must be [{count}] whole numbers from 1 to {steps}, steps of each{together}"
         )
     return lengths
-
-
-def _refuse_infinite(path: str, y: list[np.ndarray], u: list[np.ndarray]) -> None:
-    infinite = sum(int(np.sum(np.isinf(x))) for x in y)
-    if infinite:
-        raise ValueError(f"y in {path} has {infinite} infinite values; mark them as missing, NaN")
-    unknown = sum(int(np.sum(~np.isfinite(x))) for x in u)
-    if unknown:
-        raise ValueError(
-            f"u in {path} has {unknown} values that are NaN or infinite; an input must be known at "
-            "every step, only y may be missing"
-        )
-
-
-def _refuse_scale(path: str, episodes: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """Raises ValueError for numbers that float32 cannot learn from."""
-    y, u = (np.concatenate(of_all) for of_all in zip(*episodes, strict=True))
-    if np.isnan(y).all():
-        raise ValueError(f"y in {path} has no values, all are NaN")
-    for name, array in (("y", y), ("u", u)):
-        largest = _largest(array).max()
-        if largest > HUGE:
-            raise ValueError(
-                f"{name} in {path} has values up to {largest:.2g}; expected at most {HUGE:g}: "
-                "divide by their standard deviation"
-            )
-        _refuse_rounded(name, path, array)
-    span = spans(y).max()
-    if 0 < span < TINY:
-        raise ValueError(
-            f"y in {path} varies by {span:.2g}; expected more than {TINY:g}: divide by its "
-            "standard deviation"
-        )
-
-
-def _refuse_rounded(name: str, path: str, x: np.ndarray) -> None:
-    """Raises ValueError for channels that float32 rounds to few values; those of x `[N, n]`."""
-    span, moved = spans(x), _largest(x - x.astype(np.float32))
-    # What is constant but for the rounding of float64 loses nothing.
-    varies = span > np.maximum(TINY, 4 * np.spacing(_largest(x)))
-    lost = np.flatnonzero(varies & (moved > ROUNDED * span))
-    if len(lost):
-        k = lost[0]
-        raise ValueError(
-            f"channel {k} of {name} in {path} has a spread of {span[k]:.2g} around "
-            f"{np.nanmean(x[:, k]):.2g}, which float32 cannot hold: subtract its mean"
-        )
-
-
-def _largest(x: np.ndarray) -> np.ndarray:
-    """Largest magnitude `[n]` in each channel of x `[N, n]`; 0 if all are NaN."""
-    return np.where(np.isnan(x), 0, np.abs(x)).max(0)
-
-
-def spans(y: np.ndarray) -> np.ndarray:
-    """Largest minus smallest value `[n]` of each channel of y `[N, n]`; 0 if all are NaN."""
-    missing = np.isnan(y)
-    span = np.where(missing, -np.inf, y).max(0) - np.where(missing, np.inf, y).min(0)
-    return np.where(missing.all(0), 0, span)
 
 
 def oddities(data: Data, noise: str = "gaussian") -> list[str]:

@@ -9,7 +9,8 @@ Letters: B starts of forecasts, K steps ahead, n channels.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -251,10 +252,17 @@ def fit_config(model: StateSpace, dynamics: Dynamics, steps: int) -> fits.Config
 def advance(
     config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
 ) -> fits.Fit:
-    """All gradient steps of a fit, by a program that is forgotten after them."""
-    # `jit` keeps what it compiles for as long as there is the function: here a new one each time.
-    program = jax.jit(lambda *x: _advance(*x), compiler_options=compiled.small_products())
-    return program(config, model, fit, record, key)
+    """All gradient steps of a fit."""
+    options = compiled.small_products()
+    return run_once(_advance, config, model, fit, record, key, compiler_options=options)
+
+
+def run_once(function: Callable, *arguments: Any, **options: Any) -> Any:
+    """Compiles a function, calls it and forgets what was compiled, hundreds of megabytes.
+
+    `jit` keeps that for as long as there is the function: here it is a new one each time.
+    """
+    return jax.jit(lambda *x: function(*x), **options)(*arguments)
 
 
 def _advance(
@@ -270,10 +278,12 @@ def errors(problem: Problem, dynamics: Dynamics, model: StateSpace, params: Para
     """Mean squares `[B]` of what forecasts of the inner share miss, in units of its variance."""
     inner, starts = problem.inner, problem.starts
     prediction = dynamics.fit.objective.prediction
-    beliefs = beliefs_of(model, params, record_of(inner), prediction)
+    filter_inner = partial(beliefs_of, prediction=prediction)
+    beliefs = run_once(filter_inner, model, params, record_of(inner))
     at = jax.tree.map(lambda x: x[starts.episode, starts.step], beliefs)
     later = all_at(np.pad(inner.u, ((0, 0), (0, AHEAD), (0, 0))), starts, tuple(range(AHEAD)))
-    expected = moments_of(model, params, at, later, PARTICLES, jax.random.key(2)).mean
+    forecast = partial(moments_of, count=PARTICLES, key=jax.random.key(2))
+    expected = run_once(forecast, model, params, at, later).mean
     y, observed = (all_at(x, starts, AT) for x in (inner.y, inner.observed))
     count = np.maximum(observed.sum(0), 1)
     mean = np.where(observed, y, 0).sum(0) / count

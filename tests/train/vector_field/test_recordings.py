@@ -56,6 +56,19 @@ def test_nan_is_a_missing_sample(tmp_path):
     assert np.isfinite(data.y).all()
 
 
+def test_a_file_is_read_once_until_it_changes(tmp_path):
+    path = saved(tmp_path / "data.npz", y=Y[0], u=U[0])
+    before = recordings.load(path)
+    assert recordings.load([path]) is before
+    with pytest.raises(ValueError, match="read-only"):
+        before.y[:] = 0  # it would change what the next reader gets
+    saved(tmp_path / "data.npz", y=Y[1, :40], u=U[1, :40])
+    np.testing.assert_array_equal(recordings.load(path).y[0], Y[1, :40].astype(np.float32))
+    (tmp_path / "data.npz").unlink()
+    with pytest.raises(ValueError, match="there is no file"):
+        recordings.load(path)
+
+
 def same(data: recordings.Data, expected: recordings.Data) -> None:
     for a, b in zip(data, expected, strict=True):
         np.testing.assert_array_equal(a, b)
