@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxrl import acting
 from jaxrl.acting import World
-from jaxrl.precision import in_float32, narrow
+from jaxrl.numerics.precision import in_float32, narrow
 from jaxrl.types import Agent, AgentState, Environment, PyTree, Transition, below_params
 
 NUM_ENVS, NUM_STEPS = 4, 16

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import acting, recurrence
+from jaxrl import acting, cycle_skipping
 from jaxrl.acting import World
-from jaxrl.precision import in_float32, narrow
-from jaxrl.recurrence import Anchor, anchored
+from jaxrl.cycle_skipping import Anchor, anchored
+from jaxrl.numerics.precision import in_float32, narrow
 from jaxrl.types import Agent, Environment, PyTree
 
 
@@ -82,7 +82,7 @@ def evaluate(
 
     Stops when all are complete, or after `max_steps` steps of every environment. To score without
     exploration, make the agent with `greedy=True`. Say with `deterministic` that it draws no random
-    numbers: then games that go round in circles end sooner (see `jaxrl.recurrence`).
+    numbers: then games that go round in circles end sooner (see `jaxrl.cycle_skipping`).
     """
     sizes, whole = (num_envs, games_per_env, 0), Watch(0, 0, max_steps, True)
     return watch(env, env_params, agent, agent_state, key, *sizes, whole, deterministic)[0]
@@ -202,7 +202,7 @@ def begin(
     """N environments before their first step, with anchors where rounds may be left out."""
     reset_key, key = jax.random.split(key)
     world = World(*acting.reset(env, env_params, agent, num_envs, reset_key), key)
-    repeats = deterministic and recurrence.takes_part(env, env_params, world.env)
+    repeats = deterministic and cycle_skipping.takes_part(env, env_params, world.env)
     anchor = anchored(env, env_params, world) if repeats else None
     return Playing(world, jnp.zeros(num_envs, jnp.int32), jnp.zeros((), jnp.int32), anchor)
 
@@ -225,7 +225,9 @@ def leapt(
     """Leaves out the rounds of games that repeat themselves, if that is `wanted` and known."""
     if playing.anchor is None:
         return playing
-    world, anchor = recurrence.leap(env, env_params, playing.world, playing.anchor, playing.step)
+    world, anchor = cycle_skipping.leap(
+        env, env_params, playing.world, playing.anchor, playing.step
+    )
     choose = lambda new, old: jnp.where(wanted, new, old)
     part = lambda world: (world.env, world.episode)
     env_state, episode = jax.tree.map(choose, part(world), part(playing.world))

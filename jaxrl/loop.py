@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from jaxrl import acting, checks, nonfinite, outcomes
+from jaxrl import acting, checks, outcomes
 from jaxrl import blocks as in_blocks
 from jaxrl.acting import EpisodeTotals, World
 from jaxrl.checks import Count
-from jaxrl.precision import in_float32, narrow
+from jaxrl.numerics import nonfinite
+from jaxrl.numerics.precision import in_float32, narrow
 from jaxrl.types import Agent, Environment, PyTree
 
 

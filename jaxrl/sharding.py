@@ -22,11 +22,12 @@ import jax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxrl import acting, normalisation
+from jaxrl import acting
 from jaxrl.loop import TrainState
-from jaxrl.prioritised import Priorities
-from jaxrl.replay import Replay
+from jaxrl.replay.prioritised import Priorities
+from jaxrl.replay.uniform import Replay
 from jaxrl.types import PyTree
+from jaxrl.wrappers import normalisation
 
 MEMBER, BLOCK = "member", "block"
 SPLIT: dict[type, dict[str, int]] = {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("jaxrl", "envs", "train", "tests/bench")
+FOLDERS = ("jaxrl", "envs", "train", "bench")
 MODE = re.compile(r"[rwxa]b?\+?b?t?")
 PIPES = {"run", "Popen", "check_output"}
 FOREIGN_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from train.host import help_text
-from train.host.command import command
+from train.host.command_line import help_text
+from train.host.command_line.command import command
+from train.host.command_line.suggestions import perhaps
 from train.host.errors import UsageError
-from train.host.suggestions import perhaps
 
 FOLDER = Path(__file__).parent
 START = re.compile(r"`python -m train\.(\w+)[^`]*`")

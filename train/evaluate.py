@@ -12,14 +12,15 @@ import tyro
 from rich.console import Console
 
 from jaxrl.checks import Seed
-from train.host import best, runs, store
-from train.host.command import command
-from train.host.config import check_options
+from train.host.command_line.command import command
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
+from train.host.plain_config import check_options
 from train.host.program import Run
-from train.host.scores import evaluation_keys, read_evaluation, write_evaluation
-from train.host.settings import Games
+from train.host.running import runs, store
+from train.host.scoring import best
+from train.host.scoring.scores import evaluation_keys, read_evaluation, write_evaluation
+from train.host.training import Games
 from train.policies import dependence
 
 

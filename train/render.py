@@ -13,12 +13,14 @@ import jax
 import tyro
 
 from jaxrl.checks import Seed
-from train.host import abilities, diagnostics, films, store
-from train.host.command import command
-from train.host.config import check_options
+from train.host import abilities
+from train.host.command_line.command import command
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
-from train.host.settings import Games
+from train.host.plain_config import check_options
+from train.host.running import store
+from train.host.showing import diagnostics, films
+from train.host.training import Games
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ import numpy as np
 from gymnax.environments import spaces
 
 from envs.base import Environment, check_name, is_traced, select
-from envs.durotaxis import actions, heirs, marking, observation, pairwise, rewards, rules, substrate
-from envs.durotaxis.features import Features
-from envs.durotaxis.reward_step import Ending, Step, ending_of, farthest, is_terminated
+from envs.durotaxis import actions, heirs, marking, rules, substrate
+from envs.durotaxis.graph import observation, pairwise
+from envs.durotaxis.graph.features import Features
+from envs.durotaxis.rewards import registry
+from envs.durotaxis.rewards.facts import Ending, Step, ending_of, farthest, is_terminated
 from envs.durotaxis.rules import Growth
 from envs.durotaxis.state import Params, State
 from envs.durotaxis.substrate import Law, Number
@@ -34,10 +36,10 @@ class Durotaxis(Environment):
     random directions. Nodes never move.
 
     * Action: see `envs.durotaxis.actions` for its three forms.
-    * Observation: a padded `jraph.GraphsTuple`, see `envs.durotaxis.observation`; `local` leaves
-      out the features that need all pairs of nodes (hull and centrality), which are then 0.
-    * Reward: the sum of the components of the set `rewards`, see `envs.durotaxis.rewards`; they
-      are in `info["components"]`, float32 `[K]`, in the order of `component_names`.
+    * Observation: a padded `jraph.GraphsTuple`, see `envs.durotaxis.graph.observation`; `local`
+      leaves out the features that need all pairs of nodes (hull and centrality), which are then 0.
+    * Reward: the sum of the components of the set `rewards`, see `envs.durotaxis.rewards.registry`;
+      they are in `info["components"]`, float32 `[K]`, in the order of `component_names`.
     * End: too many nodes (`crowded`), none left (`empty`), the centroid moving left for too long
       (`retreated`), or a node at the right edge (`arrived`), which is success; where several hold,
       the first of these. `info["outcome"]` says which one, and how far the colony came.
@@ -68,7 +70,7 @@ class Durotaxis(Environment):
         check_name("ground", ground, GROUNDS)
         check_name("spawning", spawning, actions.SPAWNINGS)
         check_name("action", action, actions.FORMS)
-        check_name("reward_set", reward_set, rewards.SETS)
+        check_name("reward_set", reward_set, registry.SETS)
         check_name("observation", observation, OBSERVATIONS)
         check_name("deletion", deletion, heirs.DELETIONS)
         if not 1 <= num_founders <= capacity:
@@ -99,7 +101,7 @@ class Durotaxis(Environment):
         law = Law(exponential=np.bool_(self.ground == "exponential"), slope=0.05, base=1.0)
         return Params(
             law=law,
-            weights=rewards.weights_of(self.reward_set),
+            weights=registry.weights_of(self.reward_set),
             spawn=actions.FIXED[self.spawning],
         )
 
@@ -110,7 +112,7 @@ class Durotaxis(Environment):
         """
         if not is_traced((params.law, params.width, params.height)):
             substrate.check(params.law, params.width, params.height, params.field)
-        rewards.check(self.reward_set, params.weights)
+        registry.check(self.reward_set, params.weights)
         if not is_traced(params.width) and params.width < LEAST_WIDTH:
             raise ValueError(f"width is {params.width:g}; expected at least {LEAST_WIDTH} px")
         threshold = params.threshold_nodes
@@ -170,7 +172,7 @@ class Durotaxis(Environment):
             law=state.law,
             time=state.time + 1,
             left_moves=left_moves,
-            milestones=state.milestones | rewards.milestones_reached(growth, params.width),
+            milestones=state.milestones | registry.milestones_reached(growth, params.width),
             marks=marking.inherit(step.marks, growth) if step.marks else (),
             earned=state.earned + components,
         )
@@ -273,7 +275,7 @@ class Durotaxis(Environment):
     @property
     def component_names(self) -> tuple[str, ...]:
         """Names of the K components of the reward."""
-        return rewards.SETS[self.reward_set].NAMES
+        return registry.SETS[self.reward_set].NAMES
 
     @property
     def name(self) -> str:

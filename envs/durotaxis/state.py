@@ -8,7 +8,7 @@ from flax import struct
 
 from envs.durotaxis import marking
 from envs.durotaxis.actions import Bounds, Spawn
-from envs.durotaxis.rewards import RewardSet
+from envs.durotaxis.rewards.registry import RewardSet
 from envs.durotaxis.rules import Colony
 from envs.durotaxis.substrate import Law, Ranges
 

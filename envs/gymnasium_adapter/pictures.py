@@ -7,12 +7,13 @@ import jax
 import numpy as np
 from PIL import Image
 
-from envs.durotaxis import Durotaxis, scenery
-from envs.durotaxis import drawing as colony
+from envs.durotaxis import Durotaxis
+from envs.durotaxis.pictures import drawing as colony
+from envs.durotaxis.pictures import scenery
 from envs.grid import Grid
 from envs.grid import drawing as maze
 from envs.snake import Snake
-from envs.snake import drawing as snake
+from envs.snake.pictures import drawing as snake
 from envs.two_snake import TwoSnake
 from envs.two_snake import drawing as duel
 from envs.wrappers import Wrapper

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 from PIL import Image
 
-from envs.snake import drawing
 from envs.snake.bitboard import Board
-from envs.snake.drawing import ASHES, OCEAN
+from envs.snake.pictures import drawing
+from envs.snake.pictures.drawing import ASHES, OCEAN
 from envs.two_snake.rules import ALIVE, LEARNER, OTHER, State
 
 EMBERS = ("#7a1532", "#cf4a4a", "#f0b08a")

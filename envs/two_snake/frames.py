@@ -1,4 +1,4 @@
-"""A game of two snakes as arrays to draw, as `envs.snake.frames` has those of one.
+"""A game of two snakes as arrays to draw, as `envs.snake.pictures.frames` has those of one.
 
 Axis letters: M moments of a game, C cells of the board, row by row.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from envs.snake import bitboard
 from envs.snake.bitboard import Board
-from envs.snake.frames import number_of, of_body
+from envs.snake.pictures.frames import number_of, of_body
 from envs.two_snake import views
 from envs.two_snake.rules import LEARNER, OTHER, State
 
@@ -21,10 +21,10 @@ OWN_LAND, OTHER_LAND = 1, 2
 def of_game(board: Board, states: State) -> dict[str, np.ndarray]:
     """The game `states` `[M, ...]`: both snakes, food, meals `[M, 2]`, and who is near what.
 
-    `own_head`, `own_heading` and `own_entered` are those of `envs.snake.frames.of_body`, and so are
-    the other's; the head of a dead snake is -1. `land` is uint8 `[M, C]`: `OWN_LAND` where an empty
-    cell is fewer moves away from the own head than from the other's, `OTHER_LAND` where more, 0
-    elsewhere, and after a death.
+    `own_head`, `own_heading` and `own_entered` are those of `envs.snake.pictures.frames.of_body`,
+    and so are the other's; the head of a dead snake is -1. `land` is uint8 `[M, C]`: `OWN_LAND`
+    where an empty cell is fewer moves away from the own head than from the other's, `OTHER_LAND`
+    where more, 0 elsewhere, and after a death.
     """
     frames = {
         "food": number_of(board, states.food),

@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
-from envs.snake import bitboard, positions
+from envs.snake import bitboard
 from envs.snake import rules as snake
 from envs.snake.bitboard import Bits, Board
+from envs.snake.pictures import positions
 from envs.snake.rules import START_LENGTH, Body
 
 LEARNER, OTHER = 0, 1

@@ -3,7 +3,7 @@
 Switches of `Config`: double (van Hasselt et al. 2016), n-step targets, prioritised replay (Schaul
 et al. 2016) and distributions of returns (Bellemare et al. 2017). Dueling and noisy layers are
 switches of the network, which is given a key for "noise" while learning and exploring. A truncated
-step bootstraps from its true successor. Targets and losses: `jaxrl.q_losses`.
+step bootstraps from its true successor. Targets and losses: `jaxrl.losses.q_learning`.
 """
 
 from functools import partial
@@ -14,19 +14,14 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import (
-    action_values,
-    checks,
-    exploration,
-    n_step_replay,
-    prioritised,
-    q_losses,
-    replay,
-    schedules,
-)
 from jaxrl import blocks as in_blocks
+from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share, Span
-from jaxrl.n_step_replay import Batch
+from jaxrl.losses import action_values, exploration, q_learning, schedules
+from jaxrl.losses import n_step as n_step_replay
+from jaxrl.losses.n_step import Batch
+from jaxrl.replay import prioritised
+from jaxrl.replay import uniform as replay
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 Loss = Literal["huber", "squared"]
@@ -152,7 +147,7 @@ def make(
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
         output = jax.eval_shape(network.apply, params, obs)
-        q_losses.check_output(output.shape, config.categorical, obs)
+        q_learning.check_output(output.shape, config.categorical, obs)
         # A copy: the same buffer twice in a state could not be donated.
         target_params = jax.tree.map(jnp.copy, params)
         nothing = jnp.zeros((), jnp.int32)
@@ -168,14 +163,14 @@ def make(
     def act(state: State, memory: tuple, obs: PyTree, key: jax.Array):
         rngs = {} if greedy else {"noise": jax.random.fold_in(key, NOISE)}
         output = network.apply(state.learner.params, obs, rngs=rngs)
-        q = q_losses.values(output, config.value_range)  # [A]
+        q = q_learning.values(output, config.value_range)  # [A]
         if greedy:
             return jnp.argmax(q).astype(jnp.int32), memory, ()
         return *exploration.epsilon_greedy(key, q, state.epsilon, repeats, memory), ()
 
     def explain(state: State, memory: tuple, obs: PyTree):
         del memory
-        q = q_losses.values(network.apply(state.learner.params, obs), config.value_range)
+        q = q_learning.values(network.apply(state.learner.params, obs), config.value_range)
         return {"q": q, "value": action_values.max_value(q)}
 
     update = partial(remember_and_learn, network, config, blocks)
@@ -262,10 +257,10 @@ def gradient_step(
     key = jax.random.fold_in(jax.random.fold_in(key, NOISE), learner.updates)
     target_key, loss_key = jax.random.split(key)
     models = (learner.params, learner.target_params)
-    target = q_losses.td_target(
+    target = q_learning.td_target(
         network.apply, *models, batch, target_key, config.double, config.value_range
     )  # [B] or [B, K]
-    (loss, (q, error)), grads = jax.value_and_grad(q_losses.loss, has_aux=True)(
+    (loss, (q, error)), grads = jax.value_and_grad(q_learning.loss, has_aux=True)(
         learner.params,
         network.apply,
         batch,

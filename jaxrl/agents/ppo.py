@@ -1,8 +1,8 @@
 """Proximal policy optimisation (Schulman et al. 2017), for discrete and continuous actions.
 
-The network maps an observation to `(policy, value)`: a distribution of `jaxrl.distributions` and
-V(obs). One loss trains both. Where the environment gives the K components of its reward, a network
-with K values learns one value for each; their advantages are added.
+The network maps an observation to `(policy, value)`: a distribution of `jaxrl.losses.distributions`
+and V(obs). One loss trains both. Where the environment gives the K components of its reward, a
+network with K values learns one value for each; their advantages are added.
 
 In a single step on the whole rollout the probability ratio is 1, where the clipped objective has
 the gradient of A log π. So `epochs=1, minibatches=1, standardise=False` is advantage actor-critic
@@ -19,9 +19,10 @@ import optax
 from flax import struct
 
 from jaxrl import blocks as in_blocks
-from jaxrl import checks, minibatches, policy_gradient, returns, schedules
+from jaxrl import checks
 from jaxrl.checks import Count, NonNegative, Positive, Range, Share, Span
-from jaxrl.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
+from jaxrl.losses import minibatches, policy_gradient, returns, schedules
+from jaxrl.losses.policy_gradient import Batch, advantages, check_output, descend, make_optimizer
 from jaxrl.types import Agent, PyTree, Transition
 
 

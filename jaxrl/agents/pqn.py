@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
-from jaxrl import action_values, checks, exploration, minibatches, q_losses, returns, schedules
 from jaxrl import blocks as in_blocks
+from jaxrl import checks
 from jaxrl.checks import Count, Positive, Range, Share, Span
+from jaxrl.losses import action_values, exploration, minibatches, q_learning, returns, schedules
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -92,7 +93,7 @@ def make(network: Any, config: Config, greedy: bool = False, blocks: int = 1) ->
     def init(key: jax.Array, obs: PyTree) -> State:
         params = network.init(key, obs)
         output = jax.eval_shape(network.apply, params, obs)
-        q_losses.check_output(output.shape, False, obs)
+        q_learning.check_output(output.shape, False, obs)
         return State(params, optimizer.init(params), jnp.zeros((), jnp.int32))
 
     def act(state: State, memory: Any, obs: PyTree, key: jax.Array):

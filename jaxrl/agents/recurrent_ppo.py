@@ -20,8 +20,9 @@ import optax
 from flax import struct
 
 from jaxrl import blocks as in_blocks
-from jaxrl import checks, minibatches, policy_gradient, returns, schedules
+from jaxrl import checks
 from jaxrl.checks import Count, NonNegative, Positive, Share, Span
+from jaxrl.losses import minibatches, policy_gradient, returns, schedules
 from jaxrl.types import Agent, Memory, Metrics, PyTree, Transition
 
 

@@ -16,11 +16,13 @@ import optax
 from flax import struct
 
 from jaxrl import blocks as in_blocks
-from jaxrl import checks, exploration, n_step_replay, replay
+from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
-from jaxrl.distributions import Squashed
-from jaxrl.n_step_replay import Batch
+from jaxrl.losses import exploration, n_step
+from jaxrl.losses.distributions import Squashed
+from jaxrl.losses.n_step import Batch
 from jaxrl.networks import continuous
+from jaxrl.replay import uniform as replay
 from jaxrl.types import Agent, Metrics, PyTree, Transition
 
 
@@ -139,7 +141,7 @@ def make(
         # A copy: the same buffer twice in a state could not be donated.
         targets = Targets(jax.tree.map(jnp.copy, critic_params))
         opt_state = optax.scale_by_adam().init(params)
-        example = n_step_replay.example(obs)._replace(action=action)
+        example = n_step.example(obs)._replace(action=action)
         learner = Learner(params, targets, opt_state, jnp.zeros((), jnp.int32))
         return State(learner, replay.init(example, capacity, num_envs))
 
@@ -204,7 +206,7 @@ def remember_and_learn(
     ring = replay.add(state.replay, scaled)
     # The ring stays outside of the conditional, which would copy it.
     sizes = (config.updates_per_rollout, config.batch_size)
-    batches = n_step_replay.sample(ring, draw_key, *sizes, 1, config.discount, blocks)
+    batches = n_step.sample(ring, draw_key, *sizes, 1, config.discount, blocks)
     learner, metrics = jax.lax.cond(
         is_warm(ring, config),
         lambda learner: learn(networks, config, learner, batches, learn_key),

@@ -22,7 +22,7 @@ from jaxrl import checks
 from jaxrl.checks import Count, Positive, Seed
 from jaxrl.dynamics import rbf
 from jaxrl.dynamics.rbf import Grid
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 Kind = Literal["bumps", "fourier", "polynomial"]
 MOST = 20_000

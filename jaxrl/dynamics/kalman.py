@@ -13,9 +13,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl import linalg
-from jaxrl.due import when
-from jaxrl.linalg import matmul
+from jaxrl.numerics import linalg
+from jaxrl.numerics.batched_cond import when
+from jaxrl.numerics.linalg import matmul
 
 Emission = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 """State `[d]` -> mean `[n]` and variance `[n]` of what is observed."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from jaxrl import linalg
-from jaxrl.linalg import matmul
+from jaxrl.numerics import linalg
+from jaxrl.numerics.linalg import matmul
 
 RIDGE = 1e-6
 

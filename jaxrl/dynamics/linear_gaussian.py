@@ -12,10 +12,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl import linalg
 from jaxrl.dynamics import kalman
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.linalg import matmul
+from jaxrl.numerics import linalg
+from jaxrl.numerics.linalg import matmul
 
 LEAST_NOISE = 1e-6
 """Smallest variance of a channel, in the unit of the data squared."""

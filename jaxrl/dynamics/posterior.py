@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 
 from jaxrl import checks
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 KNOWN = 1e12  # gamma shape of a known noise, so large that float32 loses what data add
 

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxrl import linalg
 from jaxrl.networks.mlp import Activation, activation_function
+from jaxrl.numerics import linalg
 
 
 class Conv(nn.Module):

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import jraph
 from flax import linen as nn
 
-from jaxrl.distributions import Held, Joint, Normal, PerNode, Squashed
+from jaxrl.losses.distributions import Held, Joint, Normal, PerNode, Squashed
 from jaxrl.networks.mlp import MLP, bounds, dense
 
 Graph: TypeAlias = Any

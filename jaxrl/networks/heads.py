@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxrl.distributions import Categorical, Clipped, Joint, Normal, PerNode, Squashed
+from jaxrl.losses.distributions import Categorical, Clipped, Joint, Normal, PerNode, Squashed
 from jaxrl.networks.mlp import dense, gaussian
 
 

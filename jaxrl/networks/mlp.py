@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from jaxrl import linalg
-from jaxrl.distributions import Categorical, Clipped, Normal, Squashed, masked
+from jaxrl.losses.distributions import Categorical, Clipped, Normal, Squashed, masked
 from jaxrl.networks.noisy import NoisyDense
+from jaxrl.numerics import linalg
 
 Activation = Literal["relu", "tanh", "elu", "silu", "gelu"]
 WeightInit = Literal["orthogonal", "he"]

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxrl import linalg
+from jaxrl.numerics import linalg
 
 
 class NoisyDense(nn.Module):

@@ -26,8 +26,8 @@ from scipy import linalg as lapack
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from jaxrl import linalg
-from jaxrl.linalg import matmul
+from jaxrl.numerics import linalg
+from jaxrl.numerics.linalg import matmul
 from jaxrl.spectral.laplacian import lambda_of_mu
 
 TIE = 1e-9  # largest distance of equal eigenvalues

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 LARGEST = 0.9999  # of |μ| but the first: slower modes count as this slow
 LEAST = 1e-9  # share of the uniform distribution below which π is not divided by

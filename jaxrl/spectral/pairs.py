@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 CELLS = 2**20  # largest size of the table into which pairs are counted, unless S × S is larger
 COPIES = 256  # largest number of copies of that table

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 from jaxrl.spectral import pairs
 
 

@@ -9,8 +9,8 @@ so that mazes of equal size share one compilation. Products are in full float32 
 import jax
 import jax.numpy as jnp
 
-from jaxrl import linalg
-from jaxrl.linalg import matmul
+from jaxrl.numerics import linalg
+from jaxrl.numerics.linalg import matmul
 
 FLOOR = 1e-3  # least eigenvalue of a Gram matrix of unit columns that still counts as a direction
 PARALLEL = 0.9  # |cos| above which two features are the same one

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from scipy.spatial import ConvexHull
 
-from envs.durotaxis import drawing, scenery, symbols
+from envs.durotaxis.pictures import drawing, scenery, symbols
 from envs.durotaxis.rules import Colony
 from envs.durotaxis.substrate import Law
 

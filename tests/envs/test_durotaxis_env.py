@@ -11,8 +11,9 @@ import pytest
 
 import envs
 from envs.checker import env_checker
-from envs.durotaxis import actions, rewards, rules
+from envs.durotaxis import actions, rules
 from envs.durotaxis.env import Durotaxis, Params, goal
+from envs.durotaxis.rewards import registry
 from envs.durotaxis.rules import Colony
 
 LOCAL: Any = {"observation": "local"}  # compiles faster; what is observed has tests of its own
@@ -309,8 +310,8 @@ def test_bad_arguments_are_refused(arguments, message):
             r"shape \(3, 4\); expected \(400, 600\)",
         ),
         ({"bounds": actions.Bounds(gamma=(2.0, 1.0))}, "bounds of gamma are 2.0 and 1.0"),
-        ({"weights": rewards.Distance(distance=float("nan"))}, "reward 'distance' is nan"),
-        ({"weights": rewards.weights_of("normal")}, "weights are a Normal; the reward set 'dist"),
+        ({"weights": registry.Distance(distance=float("nan"))}, "reward 'distance' is nan"),
+        ({"weights": registry.weights_of("normal")}, "weights are a Normal; the reward set 'dist"),
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(changes, message):

@@ -11,8 +11,8 @@ import networkx
 import numpy as np
 import pytest
 
-from envs.durotaxis import export
 from envs.durotaxis.env import Durotaxis
+from envs.durotaxis.pictures import export
 
 
 @cache

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from envs.durotaxis import hull
+from envs.durotaxis.graph import hull
 
 POINTS, CLOUDS = 64, 40  # of one compilation
 batched = jax.jit(jax.vmap(hull.convex_hull))

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull, distance
 
-from envs.durotaxis import features, hull, observation, pairwise, rules, substrate
+from envs.durotaxis import rules, substrate
+from envs.durotaxis.graph import features, hull, observation, pairwise
 from envs.durotaxis.rules import Colony
 from envs.durotaxis.substrate import Law
 

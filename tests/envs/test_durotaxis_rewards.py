@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.durotaxis import marking, rewards, rules
+from envs.durotaxis import marking, rules
 from envs.durotaxis.marking import Marks
-from envs.durotaxis.reward_step import ending_of, is_terminated
-from envs.durotaxis.rewards import SETS, Ending, Step
+from envs.durotaxis.rewards import registry
+from envs.durotaxis.rewards.facts import ending_of, is_terminated
+from envs.durotaxis.rewards.registry import SETS, Ending, Step
 from envs.durotaxis.substrate import Law, intensity
 from tests.envs import durotaxis_reward_oracle as oracle
 from tests.envs.durotaxis_reward_oracle import Ground, Happening, Node
@@ -180,7 +181,7 @@ def test_components_are_the_oracles(name: str):
 
 @pytest.mark.parametrize("name", SETS)
 def test_defaults_are_those_described(name: str):
-    weights = rewards.weights_of(name)
+    weights = registry.weights_of(name)
     assert dataclasses.asdict(weights) == pytest.approx(oracle.DEFAULTS[name])
     assert set(SETS[name].NAMES) <= set(oracle.DEFAULTS[name])
 
@@ -296,7 +297,7 @@ def test_weights_are_numbers_to_the_compiler():
         traces.append(weights)
         return weights.components(step).sum()
 
-    plain, dear = (reward(rewards.weights_of("distance", step=cost), step) for cost in (0.0, -3.0))
+    plain, dear = (reward(registry.weights_of("distance", step=cost), step) for cost in (0.0, -3.0))
     assert len(traces) == 1
     assert float(plain - dear) == pytest.approx(3.0, abs=1e-4)
 
@@ -314,7 +315,7 @@ def test_of_several_endings_the_first_counts():
 
 def test_each_ending_has_its_price():
     step = step_of(random_happening(np.random.default_rng(6), 9), False)
-    weights = rewards.weights_of("distance", crowded=-150.0, retreated=-100.0)
+    weights = registry.weights_of("distance", crowded=-150.0, retreated=-100.0)
     components = jax.jit(weights.components)
 
     def price(name):
@@ -328,7 +329,7 @@ def test_each_ending_has_its_price():
 def test_the_state_machine_needs_marks():
     step = step_of(random_happening(np.random.default_rng(7), 3), False)
     with pytest.raises(ValueError, match=r"no marks; state_machine needs .*marking\.marked"):
-        jax.eval_shape(rewards.weights_of("state_machine").components, step)
+        jax.eval_shape(registry.weights_of("state_machine").components, step)
 
 
 @pytest.mark.parametrize(
@@ -355,10 +356,10 @@ def test_the_state_machine_needs_marks():
 )
 def test_bad_weights_are_refused(name: str, changes: dict, message: str):
     with pytest.raises(ValueError, match=message) as refusal:
-        rewards.weights_of(name, **changes)
+        registry.weights_of(name, **changes)
     assert "\n" not in str(refusal.value)
 
 
 def test_weights_of_another_set_are_refused():
     with pytest.raises(ValueError, match="'distance' takes Distance: make them with weights_of"):
-        rewards.check("distance", rewards.weights_of("normal"))
+        registry.check("distance", registry.weights_of("normal"))

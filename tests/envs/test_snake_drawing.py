@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.snake import drawing, positions, rules, tiles
+from envs.snake import rules
 from envs.snake.bitboard import Board
+from envs.snake.pictures import drawing, positions, tiles
 from tests.envs.random_bodies import covering_path, heading_of, random_body
 from tests.envs.test_gif import frames_of
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.snake import frames, positions
 from envs.snake.bitboard import Board
 from envs.snake.env import Snake
 from envs.snake.feature_names import NAMES
 from envs.snake.observations import OBSERVATIONS
+from envs.snake.pictures import frames, positions
 from envs.two_snake import frames as two_frames
 from envs.two_snake import rules as two_rules
 from envs.two_snake.feature_names import FEATURES

@@ -6,9 +6,9 @@ import jax
 import numpy as np
 import pytest
 
-from envs.snake import positions
 from envs.snake.bitboard import Board
 from envs.snake.env import Snake
+from envs.snake.pictures import positions
 
 COUNT = 600
 

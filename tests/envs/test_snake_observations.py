@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.snake import positions
 from envs.snake import rules as fast_rules
 from envs.snake.bitboard import Board
 from envs.snake.env import Snake
 from envs.snake.observations import OBSERVATIONS
+from envs.snake.pictures import positions
 from envs.snake.rules import CLASSIC, MODERN
 from tests.envs import snake_oracle as oracle
 from tests.envs.random_bodies import played_game, random_game

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from envs.snake import positions
 from envs.snake.bitboard import Board
 from envs.snake.env import Params, Snake
+from envs.snake.pictures import positions
 from envs.snake.rewards import ENTRAPMENT_REWARDS, Rewards, cpu_rewards
 from envs.snake.rules import CLASSIC, MODERN, Rules
 from tests.envs import snake_oracle as oracle

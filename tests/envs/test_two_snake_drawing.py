@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.snake import drawing as single
-from envs.snake import tiles
 from envs.snake.bitboard import Board
+from envs.snake.pictures import drawing as single
+from envs.snake.pictures import tiles
 from envs.two_snake import drawing, rules
 from envs.two_snake.rules import HIT_WALL
 from tests.envs.test_gif import frames_of

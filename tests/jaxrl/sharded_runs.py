@@ -18,14 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType
 
-from jaxrl import loop, normalisation, sharding
-from jaxrl.agents import allo, dqn, ppo, pqn, recurrent_ppo, sac
+from jaxrl import loop, sharding
+from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.dueling import QNetwork
-from jaxrl.networks.encoder import Encoder
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.networks.recurrent import RecurrentActorCritic
+from jaxrl.spectral.learning import allo
+from jaxrl.spectral.learning.encoder import Encoder
 from jaxrl.types import below_params
+from jaxrl.wrappers import normalisation
 from tests.jaxrl import toy_environments as toy
 
 N, T, K = 16, 16, 8

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import action_values
+from jaxrl.losses import action_values
 
 SUPPORT = np.linspace(-2.0, 6.0, 9)  # a grid of ones
 MOVES = {  # return, discount

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl import blocks, minibatches, n_step_replay, prioritised, replay
-from jaxrl.spectral import pair_replay
+from jaxrl import blocks
+from jaxrl.losses import minibatches, n_step
+from jaxrl.replay import prioritised, uniform
+from jaxrl.spectral.learning import pair_replay
 from jaxrl.types import Transition
 
 K, N, R = 3, 12, 7
@@ -105,15 +107,15 @@ def test_refuses_blocks_that_cannot_be_split(key):
         visited(key, 1, 2, group=3)
 
 
-def ring_after(rows: int) -> replay.Replay:
+def ring_after(rows: int) -> uniform.Replay:
     """A ring whose observations and rewards name the step and the environment."""
-    ring = replay.init(n_step_replay.example(jnp.zeros(1)), R, N)
+    ring = uniform.init(n_step.example(jnp.zeros(1)), R, N)
     for t in range(rows):
         name = (t * N + jnp.arange(N, dtype=jnp.float32))[None]  # [1, N]
         no = jnp.zeros((1, N), bool)
         action = jnp.zeros((1, N), jnp.int32)
         steps = Transition(name[..., None], action, name, name[..., None], no, no, ())
-        ring = replay.add(ring, steps)
+        ring = uniform.add(ring, steps)
     return ring
 
 
@@ -121,7 +123,7 @@ def ring_after(rows: int) -> replay.Replay:
 def test_minibatches_from_replay_are_uniform_in_equal_parts(rows):
     """Every step that may be drawn is as likely; a return holds the rewards that followed it."""
     n, batches, size = 2, 500, 4 * K
-    draw = jax.jit(lambda ring, key: n_step_replay.sample(ring, key, batches, size, n, 0.5, K))
+    draw = jax.jit(lambda ring, key: n_step.sample(ring, key, batches, size, n, 0.5, K))
     batch = jax.tree.map(np.asarray, draw(ring_after(rows), jax.random.key(0)))
     t, env = np.divmod(batch.obs[..., 0].astype(int), N)
     assert t.shape == (batches, size)
@@ -140,7 +142,7 @@ def test_windows_end_with_their_episode_in_every_block():
     ring = ring_after(10)
     ended = jnp.asarray(np.random.default_rng(0).random((R, N)) < 0.3)
     ring = ring._replace(data=ring.data._replace(terminated=ended))
-    window = replay.sample(ring, jax.random.key(0), 200 * K, 3, blocks=K)
+    window = uniform.sample(ring, jax.random.key(0), 200 * K, 3, blocks=K)
     end = np.asarray(window.data.terminated)
     for column in range(200 * K):
         at = int(np.argmax(end[:, column])) if end[:, column].any() else 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl import comparison
+from jaxrl.numerics import comparison
 from tests.jaxrl.test_statistics import FIRST, SECOND
 
 

@@ -9,11 +9,11 @@ import jraph
 import numpy as np
 import pytest
 
-from jaxrl import cropping
 from jaxrl.agents import ppo
-from jaxrl.cropping import crop, sizes_of
 from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic, PooledTorso
 from jaxrl.types import Agent, Transition
+from jaxrl.wrappers import graph_cropping
+from jaxrl.wrappers.graph_cropping import crop, sizes_of
 
 C, T, N = 48, 4, 3
 SMALL, MIDDLE, LARGE = 6, 15, 47  # nodes of the largest graph; the sizes are 8, 16, 48
@@ -76,7 +76,7 @@ def close(actual: Any, expected: Any) -> None:
 @pytest.mark.parametrize("network", [GRAPH, POOLED], ids=["graph", "pooled"])
 def test_the_same_agent(network):
     plain = ppo.make(network, CONFIG)
-    agent = cropping.make(plain)
+    agent = graph_cropping.make(plain)
     state = state_of(plain, 0)
     close(*(each.init(jax.random.key(0), graphs(SMALL)) for each in (agent, plain)))
     for largest in (SMALL, MIDDLE, LARGE):
@@ -114,7 +114,7 @@ def test_members_with_numbers_of_their_own():
     rates, seeds = jnp.array([1e-3, 1e-2, 3e-2]), jnp.arange(3)
     given = rates, jax.tree.map(stack, *states), jax.tree.map(stack, *rollouts), seeds
     of = lambda wrap: jax.jit(jax.vmap(lambda *each: learned(wrap, *each)))(*given)
-    close(of(cropping.make), of(lambda agent: agent))
+    close(of(graph_cropping.make), of(lambda agent: agent))
 
 
 def test_only_the_size_that_is_needed_is_computed():
@@ -135,7 +135,7 @@ def test_only_the_size_that_is_needed_is_computed():
         seen(rollout.next_obs)
         return state + rollout.next_obs.nodes.sum(), {}
 
-    agent = cropping.make(Agent(lambda key, obs: jnp.zeros(()), lambda: (), act, update))
+    agent = graph_cropping.make(Agent(lambda key, obs: jnp.zeros(()), lambda: (), act, update))
     members = jnp.zeros(2)
     for largest, size in ((SMALL, 8), (MIDDLE, 16), (LARGE, C)):
         sizes.clear()
@@ -174,6 +174,6 @@ def test_sizes():
 
 
 def test_a_choice_for_each_node_is_refused():
-    agent = cropping.make(ppo.make(HybridActorCritic(PooledTorso(8), 1, 0.0, 1.0, 0), CONFIG))
+    agent = graph_cropping.make(ppo.make(HybridActorCritic(PooledTorso(8), 1, 0.0, 1.0, 0), CONFIG))
     with pytest.raises(ValueError, match="an agent that decides for each node cannot be cropped"):
         agent.init(jax.random.key(0), graphs(SMALL))

@@ -11,7 +11,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrl.distributions import (
+from jaxrl.losses.distributions import (
     Categorical,
     Clipped,
     Held,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.due import largest, when
+from jaxrl.numerics.batched_cond import largest, when
 
 
 def sums(due, numbers, otherwise):

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import distributions, normalisation, self_play
-from jaxrl.agents import dqn, ppo, pqn, q_learning, recurrent_ppo, sac
+from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
+from jaxrl.losses import distributions
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.networks.recurrent import RecurrentActorCritic
+from jaxrl.spectral.control import q_learning
+from jaxrl.wrappers import normalisation, self_play
 
 OBS = jnp.array([0.5, -1.0, 2.0])
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from jax.scipy.stats import norm
 
-from jaxrl import exploration
 from jaxrl.agent_checker import agent_checker
 from jaxrl.agents import dqn, pqn
+from jaxrl.losses import exploration
 from tests.jaxrl import toy_environments as toys
 
 STEPS = 20_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from jaxrl import action_values
+from jaxrl.losses import action_values
 from tests.jaxrl.extremes import (
     EPS,
     FUNCTION,

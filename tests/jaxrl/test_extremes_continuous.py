@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from scipy.special import expit, log_expit
 
-from jaxrl.distributions import LOG_2PI, Categorical, Joint, Normal, Squashed
+from jaxrl.losses.distributions import LOG_2PI, Categorical, Joint, Normal, Squashed
 from tests.jaxrl.extremes import (
     EPS,
     FUNCTION,

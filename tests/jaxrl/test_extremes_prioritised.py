@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
-from jaxrl import prioritised, replay
+from jaxrl.replay import prioritised, uniform
 from tests.jaxrl.extremes import (
     EPS,
     FUNCTION,
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 NO = jnp.zeros((CAPACITY, N), bool)
-RING = replay.init(Step(NO[0, 0], NO[0, 0]), CAPACITY, N)._replace(
+RING = uniform.init(Step(NO[0, 0], NO[0, 0]), CAPACITY, N)._replace(
     head=jnp.int32(3), size=jnp.int32(CAPACITY)
 )
 draw = jax.jit(prioritised.draw, static_argnames="length")

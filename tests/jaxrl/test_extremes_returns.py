@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from jaxrl import n_step_replay, replay, returns
+from jaxrl.losses import n_step as n_step_replay
+from jaxrl.losses import returns
+from jaxrl.replay import uniform
 from jaxrl.types import Transition
 from tests.jaxrl.extremes import (
     EPS,
@@ -122,7 +124,7 @@ def test_n_step_transitions_from_a_full_ring(seed, steps, batch, ending, reward_
     terminated, truncated = ended(rng, ending, shape)
     place = np.arange(CAPACITY * N, dtype=np.float32).reshape(shape)
     data = Transition(place, place.astype(np.int32), reward, -place, terminated, truncated, ())
-    ring = replay.init(jax.tree.map(lambda x: jnp.asarray(x[0, 0]), data), CAPACITY, N)
+    ring = uniform.init(jax.tree.map(lambda x: jnp.asarray(x[0, 0]), data), CAPACITY, N)
     ring = ring._replace(data=jax.tree.map(jnp.asarray, data))
     row, env = rng.integers(CAPACITY, size=batch), rng.integers(N, size=batch)
     found = gather(ring, row.astype(np.int32), env.astype(np.int32), steps, discount)

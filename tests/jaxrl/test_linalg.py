@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import linalg
 from jaxrl.networks.mlp import MLP
+from jaxrl.numerics import linalg
 
 MATRICES = np.random.default_rng(0).normal(size=(3, 5, 5)).astype(np.float32)
 
@@ -128,7 +128,7 @@ def test_explicit_meshes_keep_the_examples_where_they_are():
     """On two devices, in a process of its own: each loops over its half."""
     script = """
 import jax, jax.numpy as jnp, numpy as np
-from jaxrl import linalg
+from jaxrl.numerics import linalg
 mesh = jax.make_mesh((2,), ("s",), axis_types=(jax.sharding.AxisType.Explicit,))
 jax.set_mesh(mesh)
 rng = np.random.default_rng(0)

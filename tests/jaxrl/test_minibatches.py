@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import minibatches
+from jaxrl.losses import minibatches
 
 BATCH = {"index": jnp.arange(12), "row": jnp.arange(12)[:, None] * jnp.ones((1, 2))}
 

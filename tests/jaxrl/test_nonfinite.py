@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import loop, nonfinite
+from jaxrl import loop
+from jaxrl.numerics import nonfinite
 from jaxrl.types import Transition
 from tests.jaxrl.test_loop import counting_agent
 

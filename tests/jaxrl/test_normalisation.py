@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import normalisation
 from jaxrl.agent_checker import agent_checker
 from jaxrl.agents import ppo
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import make_loop
 from jaxrl.networks.mlp import MLP, ActorCritic
-from jaxrl.normalisation import Config
 from jaxrl.types import Agent, Transition
+from jaxrl.wrappers import normalisation
+from jaxrl.wrappers.normalisation import Config
 
 T, N, D = 5, 3, 2
 BOTH = Config(observations=True, rewards=True)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import planning
-from jaxrl.planning import Config
+from jaxrl.dynamics.planning import icem
+from jaxrl.dynamics.planning.icem import Config
 
 LOW, HIGH = jnp.array([-1.0, -2.0]), jnp.array([1.0, 2.0])
 GOAL = np.array([0.4, 3.0], np.float32)  # the second is out of reach
@@ -22,9 +22,9 @@ def test_two_calls_are_those_of_plain_python(key):
     assert SMALL.draws == (20, 16, 14)
     assert SMALL.kept == 2
     keys = jax.random.split(key, 2)
-    call = jax.jit(lambda plan, key: planning.icem(quadratic, SMALL, plan, LOW, HIGH, key))
-    noise = jax.jit(lambda key: planning.coloured_noise(key, (50, 6, 2), SMALL.colour))
-    plan = planning.first_plan(SMALL, LOW, HIGH)
+    call = jax.jit(lambda plan, key: icem.icem(quadratic, SMALL, plan, LOW, HIGH, key))
+    noise = jax.jit(lambda key: icem.coloured_noise(key, (50, 6, 2), SMALL.colour))
+    plan = icem.first_plan(SMALL, LOW, HIGH)
     for one in keys:
         noise_key = jax.random.split(jax.random.clone(one))[0]
         draws = np.split(np.asarray(noise(noise_key), np.float64), [20, 36])
@@ -59,8 +59,8 @@ def test_a_quadratic_is_minimised_inside_the_box(key):
         broken = actions[:, 0, 0] < -0.1
         return jnp.where(broken, jnp.nan, quadratic(actions) - 1e6 * outside)
 
-    plan = planning.first_plan(config, LOW, HIGH)
-    call = jax.jit(jax.vmap(lambda key: planning.icem(cost, config, plan, LOW, HIGH, key)))
+    plan = icem.first_plan(config, LOW, HIGH)
+    call = jax.jit(jax.vmap(lambda key: icem.icem(cost, config, plan, LOW, HIGH, key)))
     best, least, after = call(jax.random.split(key, 16))
     np.testing.assert_allclose(np.median(best, axis=0), np.tile([0.4, 2.0], (2, 1)), atol=0.1)
     np.testing.assert_allclose(np.median(least), 2.0, atol=0.05)
@@ -77,12 +77,12 @@ def test_memory_and_colour_help_to_get_somewhere(key):
 
     @jax.jit
     def planned(config, plan, key):
-        call = lambda plan, key: planning.icem(cost, config, plan, LOW, HIGH, key)[1:]
+        call = lambda plan, key: icem.icem(cost, config, plan, LOW, HIGH, key)[1:]
         return jax.vmap(call)(plan, jax.random.split(key, 32))
 
     keys = jax.random.split(key, 3)
     start = jax.tree.map(
-        lambda x: jnp.broadcast_to(x, (32, *x.shape)), planning.first_plan(config, LOW, HIGH)
+        lambda x: jnp.broadcast_to(x, (32, *x.shape)), icem.first_plan(config, LOW, HIGH)
     )
     first, plan = planned(config, start, keys[0])
     second, _ = planned(config, plan, keys[1])
@@ -93,8 +93,8 @@ def test_memory_and_colour_help_to_get_somewhere(key):
 
 def test_a_plan_moves_on_with_the_steps_taken(key):
     mean = jnp.arange(12.0).reshape(6, 2) / 12
-    plan = planning.Plan(mean, jnp.stack([mean - 0.5, -mean]), jnp.asarray(True), jnp.int32(5))
-    moved = jax.jit(planning.advanced)(plan, 4, LOW, HIGH, key)
+    plan = icem.Plan(mean, jnp.stack([mean - 0.5, -mean]), jnp.asarray(True), jnp.int32(5))
+    moved = jax.jit(icem.advanced)(plan, 4, LOW, HIGH, key)
     np.testing.assert_array_equal(moved.mean, mean[np.array([4, 5, 5, 5, 5, 5])])
     np.testing.assert_array_equal(moved.elites[:, :2], plan.elites[:, 4:])
     fresh = np.asarray(moved.elites[:, 2:]).reshape(-1, 2)
@@ -104,7 +104,7 @@ def test_a_plan_moves_on_with_the_steps_taken(key):
 
 def test_noise_has_its_colour(key):
     exponents, horizon = np.array([0.0, 1.0, 2.5], np.float32), 16
-    noise = lambda key, exponent: planning.coloured_noise(key, (4000, horizon, 2), exponent)
+    noise = lambda key, exponent: icem.coloured_noise(key, (4000, horizon, 2), exponent)
     draws = np.asarray(jax.jit(jax.vmap(noise))(jax.random.split(key, 3), exponents), np.float64)
     np.testing.assert_allclose(np.var(draws, axis=(1, 3)), 1.0, atol=0.1)
     assert np.all(np.abs(np.mean(draws[..., 0] * draws[..., 1], axis=(1, 2))) < 0.05)
@@ -127,12 +127,12 @@ def test_noise_has_its_colour(key):
 )
 def test_settings_that_fit_nothing_are_refused(change, match):
     with pytest.raises(ValueError, match=match):
-        planning.first_plan(Config(**change), LOW, HIGH)
+        icem.first_plan(Config(**change), LOW, HIGH)
 
 
 def test_a_box_without_shape_is_refused():
     with pytest.raises(ValueError, match=r"shapes \(\) and \(2,\)"):
-        planning.first_plan(Config(), jnp.asarray(-1.0), HIGH)
+        icem.first_plan(Config(), jnp.asarray(-1.0), HIGH)
 
 
 @pytest.mark.parametrize("wrong", [jnp.nan, jnp.inf, -jnp.inf])
@@ -145,8 +145,8 @@ def test_costs_that_are_not_finite_are_counted_and_never_chosen(wrong):
         jax.debug.callback(lambda x: seen.append(np.asarray(x)), costs, ordered=True)
         return costs
 
-    call = jax.jit(lambda plan, key: planning.icem(cost, SMALL, plan, LOW, HIGH, key))
-    plan = planning.first_plan(SMALL, LOW, HIGH)
+    call = jax.jit(lambda plan, key: icem.icem(cost, SMALL, plan, LOW, HIGH, key))
+    plan = icem.first_plan(SMALL, LOW, HIGH)
     for i in range(3):
         best, best_cost, plan = call(plan, jax.random.key(i))
         jax.effects_barrier()
@@ -159,8 +159,6 @@ def test_costs_that_are_not_finite_are_counted_and_never_chosen(wrong):
 
 
 def test_nothing_is_counted_where_all_costs_are_finite():
-    plan = planning.first_plan(SMALL, LOW, HIGH)
-    after = jax.jit(lambda k: planning.icem(quadratic, SMALL, plan, LOW, HIGH, k))(
-        jax.random.key(0)
-    )
+    plan = icem.first_plan(SMALL, LOW, HIGH)
+    after = jax.jit(lambda k: icem.icem(quadratic, SMALL, plan, LOW, HIGH, k))(jax.random.key(0))
     assert int(after[2].invalid) == 0

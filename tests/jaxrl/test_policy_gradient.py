@@ -11,8 +11,8 @@ import optax
 import pytest
 from flax import struct
 
-from jaxrl import policy_gradient
-from jaxrl.distributions import Categorical
+from jaxrl.losses import policy_gradient
+from jaxrl.losses.distributions import Categorical
 from jaxrl.types import Transition
 
 B, A, K = 24, 3, 2

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import evaluate, loop, normalisation, precision
+from jaxrl import evaluate, loop
 from jaxrl.agent_checker import agent_checker
 from jaxrl.agents import ppo
 from jaxrl.networks.mlp import MLP, ActorCritic
+from jaxrl.numerics import precision
 from jaxrl.types import Agent, where_tree
+from jaxrl.wrappers import normalisation
 
 
 class Drift:

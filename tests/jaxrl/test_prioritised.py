@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl import prioritised, replay
+from jaxrl.replay import prioritised, uniform
 
 CAPACITY, N = 7, 5
 
@@ -18,12 +18,12 @@ class Step(NamedTuple):
     truncated: jax.Array
 
 
-def ring_after(rows: int) -> replay.Replay:
+def ring_after(rows: int) -> uniform.Replay:
     """A ring that `rows` rows were written to, one at a time."""
     no = jnp.zeros((1, N), bool)
-    ring = replay.init(Step(no[0, 0], no[0, 0]), CAPACITY, N)
+    ring = uniform.init(Step(no[0, 0], no[0, 0]), CAPACITY, N)
     for _ in range(rows):
-        ring = replay.add(ring, Step(no, no))
+        ring = uniform.add(ring, Step(no, no))
     return ring
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from jaxrl import replay
+from jaxrl.replay import uniform
 from jaxrl.types import Transition
 
 N = 3
@@ -76,14 +76,14 @@ class ListReplay:
         return found
 
 
-add = jax.jit(replay.add)
-sample = jax.jit(replay.sample, static_argnums=(2, 3, 4))
+add = jax.jit(uniform.add)
+sample = jax.jit(uniform.sample, static_argnums=(2, 3, 4))
 
 
 def filled(capacity: int, lengths: list[int], seed: int = 0, num_endings: int = 3):
     """A ring and its model after the same rollouts; about two steps in `num_endings` end."""
     random = np.random.default_rng(seed)
-    ring, model = replay.init(EXAMPLE, capacity, N), ListReplay(capacity)
+    ring, model = uniform.init(EXAMPLE, capacity, N), ListReplay(capacity)
     for length in lengths:
         endings = random.integers(0, num_endings, (length, N))
         steps = rollout(model.time, endings)
@@ -92,8 +92,8 @@ def filled(capacity: int, lengths: list[int], seed: int = 0, num_endings: int = 
     return ring, model
 
 
-def assert_same_content(ring: replay.Replay, model: ListReplay) -> None:
-    capacity = replay.ring_shape(ring)[0]
+def assert_same_content(ring: uniform.Replay, model: ListReplay) -> None:
+    capacity = uniform.ring_shape(ring)[0]
     assert int(ring.size) == len(model.rows)
     assert int(ring.head) == model.time % capacity
     order = (int(ring.head) - int(ring.size) + np.arange(int(ring.size))) % capacity
@@ -102,7 +102,7 @@ def assert_same_content(ring: replay.Replay, model: ListReplay) -> None:
         np.testing.assert_array_equal(np.asarray(stored)[order], np.stack(rows))
 
 
-def assert_windows_allowed(window: replay.Window, model: ListReplay, length: int, cross: bool):
+def assert_windows_allowed(window: uniform.Window, model: ListReplay, length: int, cross: bool):
     """Every window is one of the model's, and every one of the model's was drawn."""
     allowed = model.windows(length, cross)
     names, mask = np.asarray(window.data.name), np.asarray(window.mask)  # [L, B]
@@ -175,30 +175,30 @@ def test_windows_longer_than_what_is_written_stay_on_the_newest_row():
 
 
 def test_nothing_is_masked_in_when_nothing_is_written():
-    ring = replay.init(EXAMPLE, 7, N)
+    ring = uniform.init(EXAMPLE, 7, N)
     window = sample(ring, jax.random.key(0), 50, 2, False)
     assert not np.any(window.mask)
     assert all(not np.any(leaf) for leaf in window.data)
 
 
 def test_rows_for_rounds_up():
-    assert [replay.rows_for(n, 256) for n in (1, 256, 257, 100_000)] == [1, 1, 2, 391]
+    assert [uniform.rows_for(n, 256) for n in (1, 256, 257, 100_000)] == [1, 1, 2, 391]
 
 
-def flood_replay() -> replay.Replay:
+def flood_replay() -> uniform.Replay:
     """100,000 transitions of 13 floats from 250 environments."""
     obs, no = jnp.zeros(13), jnp.zeros((), bool)
     example = Transition(obs, jnp.zeros((), jnp.int32), jnp.zeros(()), obs, no, no, ())
-    return replay.init(example, replay.rows_for(100_000, 250), 250)
+    return uniform.init(example, uniform.rows_for(100_000, 250), 250)
 
 
 @partial(jax.jit, donate_argnums=0)
-def add_and_sample(ring: replay.Replay, steps: Transition, key: jax.Array):
+def add_and_sample(ring: uniform.Replay, steps: Transition, key: jax.Array):
     def body(carry, _):
         ring, key = carry
         key, sample_key = jax.random.split(key)
-        ring = replay.add(ring, steps)
-        window = replay.sample(ring, sample_key, 64, 3)
+        ring = uniform.add(ring, steps)
+        window = uniform.sample(ring, sample_key, 64, 3)
         return (ring, key), jnp.mean(window.data.obs)
 
     (ring, _), means = jax.lax.scan(body, (ring, key), length=10)
@@ -237,7 +237,7 @@ def test_one_copy_in_memory_of_several_seeds():
 
 
 def test_clear_words_for_what_does_not_fit():
-    ring = replay.init(EXAMPLE, 4, N)
+    ring = uniform.init(EXAMPLE, 4, N)
     steps = rollout(0, np.zeros((2, N), int))
     cases = {
         r"\.name holds rows int32\[3\], the rollout brings float32\[3\]": steps._replace(
@@ -249,11 +249,11 @@ def test_clear_words_for_what_does_not_fit():
     }
     for words, wrong in cases.items():
         with pytest.raises(ValueError, match=words) as error:
-            replay.add(ring, wrong)
+            uniform.add(ring, wrong)
         assert "\n" not in str(error.value)
     with pytest.raises(ValueError, match="windows of 5 steps from a replay of 4 rows"):
-        replay.sample(ring, jax.random.key(0), 8, 5)
+        uniform.sample(ring, jax.random.key(0), 8, 5)
     with pytest.raises(ValueError, match="at least one row"):
-        replay.init(EXAMPLE, 0, N)
+        uniform.init(EXAMPLE, 0, N)
     with pytest.raises(ValueError, match="32 bits"):
-        replay.init(EXAMPLE, 2**30, 2)
+        uniform.init(EXAMPLE, 2**30, 2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxrl import returns
+from jaxrl.losses import returns
 from jaxrl.types import Transition
 
 T, N = 6, 4

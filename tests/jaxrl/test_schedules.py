@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl import schedules
+from jaxrl.losses import schedules
 
 
 def test_linear_goes_from_start_to_end_and_stays():

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import self_play
 from jaxrl.types import Agent, Transition
+from jaxrl.wrappers import self_play
 
 T, N = 3, 5
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl import statistics
+from jaxrl.numerics import statistics
 
 
 def test_wilson_interval_is_that_of_scipy():

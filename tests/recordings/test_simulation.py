@@ -7,7 +7,7 @@ from tests.recordings import __main__ as command
 from tests.recordings import systems
 from tests.recordings.simulation import SUBSTEPS, Model, advance, settle, simulate
 from tests.recordings.systems import DAMPING, PERIOD, SPREAD, SYSTEMS, record
-from train.vector_field import recordings
+from train.vector_field.data import recordings
 
 RNG = np.random.default_rng(0)
 

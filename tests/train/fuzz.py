@@ -2,7 +2,7 @@
 
 Right is a value, or a documented error of one line; never another exception, never more than
 `PATIENCE` seconds, and nothing is written. `tests.train.test_fuzz` tries a little of it in every
-run of the suite, `python -m tests.bench.fuzz` for as long as asked.
+run of the suite, `python -m bench.fuzz` for as long as asked.
 """
 
 import io
@@ -28,15 +28,18 @@ from jaxrl import checkpoint
 from tests.train import fuzz_content as inside
 from tests.train.fuzz_content import TREES, config_text, snake_config, utf8
 from train import evaluate, render
-from train.allo import recordings as trajectories
+from train.allo.recorded import recordings as trajectories
 from train.durotaxis.field import read_field
-from train.host import command, metrics_file, policy_files, records, scores
-from train.host.config import names_below, rebuild
+from train.host.command_line import command
 from train.host.errors import REFUSED, RunError
+from train.host.files import metrics_file, policy_files, run_directory
+from train.host.plain_config import names_below, rebuild
 from train.host.program import find
+from train.host.scoring import scores
 from train.policies import export
 from train.snake import rule_based
-from train.vector_field import advice, recordings
+from train.vector_field import advice
+from train.vector_field.data import recordings
 
 PATIENCE = 2.0
 """Seconds."""
@@ -87,7 +90,7 @@ def read_config_flag(folder: Path) -> Any:
 
 
 def read_saved(folder: Path) -> Any:
-    return rebuild(snake_config(), records.read_config(folder)["config"])
+    return rebuild(snake_config(), run_directory.read_config(folder)["config"])
 
 
 LIKE = {"w": np.arange(3, dtype=np.float32)}
@@ -152,7 +155,9 @@ LOADERS = {
         inside.trajectories,
         inside.trajectory_files(),
     ),
-    "configuration": Loader("config.yaml", records.read_config, config_text, inside.yaml_files()),
+    "configuration": Loader(
+        "config.yaml", run_directory.read_config, config_text, inside.yaml_files()
+    ),
     "saved configuration": Loader("config.yaml", read_saved, config_text, inside.yaml_files()),
     "--config": Loader("config.yaml", read_config_flag, config_text, inside.yaml_files()),
     "metrics": Loader(

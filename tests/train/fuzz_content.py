@@ -8,7 +8,7 @@ import numpy as np
 import yaml
 from hypothesis import strategies as st
 
-from train.host.config import plain
+from train.host.plain_config import plain
 from train.host.program import find
 
 NUMBERS = st.one_of(

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from train.host import pictures
+from train.host.showing import pictures
 
 
 def size(path: Path) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from tests.jaxrl.sharded_runs import Sharded, collectives, params_bytes
-from train.host.config import with_field
+from train.host.plain_config import with_field
 from train.host.program import find
 
 SIZES = {"loop.num_envs": 16, "loop.num_steps": 16, "loop.blocks": 4}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.bench import flags
+from bench import flags
 from tests.jaxrl.sharded_runs import answers, assert_only_sums
-from train.host.config import with_field
+from train.host.plain_config import with_field
 from train.host.program import find
 
 QUICK = [("snake", "a2c"), ("gymnax", "dqn")]

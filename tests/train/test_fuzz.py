@@ -1,6 +1,6 @@
 """Input of strangers is accepted or refused in one line, soon, and nothing is written.
 
-`python -m tests.bench.fuzz` tries the same for longer.
+`python -m bench.fuzz` tries the same for longer.
 """
 
 import tempfile

@@ -6,7 +6,7 @@ from dataclasses import replace
 import jax
 import pytest
 
-from tests.bench import memory
+from bench import memory
 from train.host.program import find
 from train.snake.config import make_env
 

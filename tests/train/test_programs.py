@@ -12,16 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bench import flags, traced_numbers
 from jaxrl import checks
-from jaxrl.agents import q_learning
-from tests.bench import flags, traced_numbers
+from jaxrl.spectral.control import q_learning
 from tests.train import tiny
 from train import evaluate, render
 from train.durotaxis import evaluation as durotaxis_evaluation
 from train.goals import tasks
-from train.host import command
-from train.host.config import field_of, numbers, with_field
+from train.host.command_line import command
 from train.host.errors import UsageError
+from train.host.plain_config import field_of, numbers, with_field
 from train.host.program import find
 from train.snake import evaluation as snake_evaluation
 from train.snake import rule_based

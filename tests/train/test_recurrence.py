@@ -11,7 +11,7 @@ from envs.snake.env import Params, Snake
 from jaxrl import evaluate
 from jaxrl.evaluate import Watch
 from jaxrl.types import Agent
-from train.host.runs import with_evaluation
+from train.host.running.runs import with_evaluation
 from train.snake import config as snake
 from train.two_snake import agents as two_snake_agents
 from train.two_snake import config as two_snake

@@ -14,9 +14,11 @@ from flax import struct
 from jaxrl import checks, evaluate, loop
 from jaxrl.checks import Count, CountOrZero, NonNegative, Range
 from jaxrl.types import Agent, PyTree, where_tree
-from train.host import command, games, settings
+from train.host.command_line import command
 from train.host.player import Player
 from train.host.program import Program
+from train.host.scoring import games
+from train.host.training import PlayConfig, Training
 
 NUM_ENVS, NUM_STEPS = 3, 5
 PER_UPDATE = NUM_ENVS * NUM_STEPS
@@ -60,8 +62,8 @@ class Config:
     """Trains nothing of use."""
 
     agent: AgentConfig = field(default_factory=AgentConfig)
-    run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(
+    run: PlayConfig = field(
+        default_factory=lambda: PlayConfig(
             total_steps=20 * PER_UPDATE,
             chunk_steps=2 * PER_UPDATE,
             checkpoint_every=3,
@@ -107,7 +109,7 @@ def make_agent(config: AgentConfig) -> Agent:
     return Agent(init, lambda: jnp.zeros(()), act, update)
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: Config) -> Training:
     checks.config(config)
     agent = make_agent(config.agent)
     tiny_loop = loop.make_loop(Walk(), (), agent, loop.Config(NUM_ENVS, NUM_STEPS))
@@ -116,7 +118,7 @@ def make_training(config: Config) -> settings.Training:
     games_of = lambda count: (
         lambda state, key: evaluate.evaluate(Walk(), (), agent, state, key, count, 1, 50)
     )
-    return settings.Training(
+    return Training(
         init=tiny_loop.init,
         update=tiny_loop.update,
         evaluate=games.of_episodes(episodes_of),

@@ -7,16 +7,16 @@ import tyro
 from flax import linen as nn
 
 from jaxrl import checks
-from jaxrl.agents import allo
 from jaxrl.checks import Count, CountOrZero
 from jaxrl.networks.conv import Conv
-from jaxrl.networks.encoder import Encoder, Fourier, TwoSided
 from jaxrl.networks.mlp import MLP
-from jaxrl.spectral.allo_config import outputs
+from jaxrl.spectral.learning import allo
+from jaxrl.spectral.learning.allo_config import outputs
+from jaxrl.spectral.learning.encoder import Encoder, Fourier, TwoSided
 from train.allo.problem import Maze
-from train.host import settings
-from train.host.config import names_below
-from train.host.settings import Seeds
+from train.host import training as settings
+from train.host.plain_config import names_below
+from train.host.training import Seeds
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Config:
 
     transitions: Annotated[str, tyro.conf.arg(prefix_name=False, metavar="FILE")] = ""
     """Learn from this .npz file of trajectories of your own instead of a maze: `states`, ids or
-    vectors, and what else train/allo/recordings.py describes."""
+    vectors, and what else train/allo/recorded/recordings.py describes."""
     env: Maze = Maze()
     network: Network = Network()
     agent: allo.Config = allo.Config()

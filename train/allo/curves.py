@@ -1,8 +1,8 @@
 """Curves of a run that learns Laplacian eigenvectors: similarity and eigenvalues over steps.
 
-d components. Rows are those of `metrics.jsonl` (see `train.host.records`), whose "agent" holds the
-number `similarity` and the lists `cosines` and `eigenvalues` `[d]`; None in them is left out. Every
-picture is a PNG, written whole or not at all.
+d components. Rows are those of `metrics.jsonl` (see `train.host.files.run_directory`), whose
+"agent" holds the number `similarity` and the lists `cosines` and `eigenvalues` `[d]`; None in them
+is left out. Every picture is a PNG, written whole or not at all.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from train.allo.maps import check_shape
-from train.host import pictures
-from train.host.pictures import GREY, STEPS, VERMILLION, Curve, Row
+from train.host.showing import pictures
+from train.host.showing.pictures import GREY, STEPS, VERMILLION, Curve, Row
 
 UNIT = "gradient steps"
 LEAST = 1e-6  # distance from 1 below which similarities are drawn as one
@@ -111,7 +111,7 @@ def eigenvalue_curves(
 
 
 def component_curves(rows: Sequence[Row], name: str) -> list[list[Curve]]:
-    """For each component of the agent's list `name`, the curves of `train.host.pictures.curves`.
+    """For each component of the agent's list `name`, what `pictures.curves` makes of it.
 
     Raises ValueError if the lists of the rows differ in length.
     """

@@ -12,7 +12,8 @@ import numpy as np
 from rich.table import Table
 from scipy import sparse
 
-from jaxrl.spectral import directed, hitting_times, laplacian, potentials, subspace
+from jaxrl.spectral import directed, hitting_times, laplacian, subspace
+from jaxrl.spectral.control import potentials
 from jaxrl.spectral.directed import Eigenpairs
 from jaxrl.spectral.sparse_laplacian import num_states
 from train.allo.scores import NEAR, columns_needed, seeds_table

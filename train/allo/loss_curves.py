@@ -1,6 +1,7 @@
 """Curves of what gradient steps minimise and multipliers raise: `losses.png`.
 
-Rows are those of `metrics.jsonl`, whose "agent" holds the numbers of `jaxrl.agents.allo`.
+Rows are those of `metrics.jsonl`, whose "agent" holds the numbers of
+`jaxrl.spectral.learning.allo`.
 """
 
 from collections.abc import Sequence
@@ -12,8 +13,8 @@ from matplotlib.lines import Line2D
 
 from train.allo import curves
 from train.allo.maps import check_shape
-from train.host import pictures
-from train.host.pictures import GREY, STEPS, Row
+from train.host.showing import pictures
+from train.host.showing.pictures import GREY, STEPS, Row
 
 PANELS = {  # heading and whether the axis is logarithmic
     "loss": ("loss", False),

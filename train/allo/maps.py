@@ -15,8 +15,8 @@ from matplotlib.lines import Line2D
 
 from envs.grid.drawing import DIVERGING, heat_map
 from envs.grid.layouts import Layout
-from train.host import pictures
-from train.host.pictures import GREY, VERMILLION
+from train.host.showing import pictures
+from train.host.showing.pictures import GREY, VERMILLION
 
 WALL = "#82878d"  # grey of medium lightness, unlike the strongest colours of the maps
 DIVERGENT = LinearSegmentedColormap.from_list("divergent", DIVERGING / 255).with_extremes(bad=WALL)

@@ -8,15 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.grid import continuous
-from jaxrl.spectral import allo_state, allo_walks
+from jaxrl.spectral.learning import allo_state, allo_walks
 from jaxrl.types import AgentState
-from train.allo import curves, directed_pictures, loss_curves, maps
+from train.allo import curves, loss_curves, maps
 from train.allo import scores as similarity
 from train.allo.config import Config, learning_config
+from train.allo.directed import directed_pictures
 from train.allo.problem import Problem
 from train.allo.training import make_problem, network_of
-from train.host import metrics_file, records, scores
+from train.host.files import metrics_file, run_directory
 from train.host.numbers import quantity
+from train.host.scoring import scores
 
 
 def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[Path]:
@@ -40,7 +42,7 @@ def draw_all(directory: Path, config: Config, agents: list[AgentState]) -> list[
         "cells": problem.layout.cells,  # [S, 2] row and column of each state
         "seeds": np.array(config.run.seeds),
     }
-    records.write_arrays(directory / "eigenvectors.npz", arrays)
+    run_directory.write_arrays(directory / "eigenvectors.npz", arrays)
     rows = metrics_file.read_metrics(directory)
     evaluation = scores.read_evaluation(directory)
     ceiling = None

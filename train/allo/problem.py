@@ -14,14 +14,15 @@ from envs.grid.env import Grid
 from envs.grid.layouts import Layout
 from envs.grid.observations import OBSERVATIONS, check_size
 from envs.grid.windy import WindyGrid
-from jaxrl.agents import allo
 from jaxrl.checks import Count, CountOrZero, Range, Seed, Share
 from jaxrl.spectral import laplacian, sparse_laplacian
 from jaxrl.spectral.laplacian import Eigensystem
-from train.allo import directed_scores, policies, scores
-from train.allo.winds import sampled_pairs
-from train.host import memory
-from train.host.progress import busy
+from jaxrl.spectral.learning import allo
+from train.allo import directed_scores, scores
+from train.allo.recorded import policies
+from train.allo.recorded.winds import sampled_pairs
+from train.host.machine import memory
+from train.host.machine.progress import busy
 
 DENSE = 500
 """States up to which all eigenvectors are computed, from matrices of states by states."""

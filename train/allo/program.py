@@ -4,16 +4,17 @@ from pathlib import Path
 
 import jax
 
-from train.allo import pictures, recorded, recorded_pictures, scene, training
+from train.allo import pictures, scene, training
 from train.allo.config import PRESETS, SUMMARIES, Config, idle
+from train.allo.recorded import recorded_pictures, recorded_training
 from train.host.program import Program, Run
-from train.host.run import Result, train_program
-from train.host.settings import Evaluation, Training
+from train.host.running.run import Result, train_program
+from train.host.training import Evaluation, Training
 
 
 def make_training(config: Config) -> Training:
     """Of a maze, or of recorded data. Raises ValueError, in one line, for what does not fit."""
-    return (recorded if config.transitions else training).make_training(config)
+    return (recorded_training if config.transitions else training).make_training(config)
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:

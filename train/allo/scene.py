@@ -7,14 +7,15 @@ import jax
 import numpy as np
 
 from envs.grid import drawing, frames
-from train.allo import directed_scene, scores
+from train.allo import scores
 from train.allo.config import learning_config
+from train.allo.directed import directed_scene
 from train.allo.scores import Truth
 from train.allo.training import make_problem
-from train.host import snapshots
-from train.host.episodes import Episode, Scene
+from train.host.files import snapshots
+from train.host.files.snapshots import Kept
 from train.host.program import Run, Wanted
-from train.host.snapshots import Kept
+from train.host.showing.episodes import Episode, Scene
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("allo.js")
 SHOWN = 12

@@ -11,17 +11,19 @@ from rich.table import Table
 
 from envs.grid import layouts
 from jaxrl import acting
-from jaxrl.agents import allo
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, make_loop, world_of
-from jaxrl.spectral import allo_state, allo_walks
+from jaxrl.spectral.learning import allo, allo_state, allo_walks
 from jaxrl.types import AgentState
-from train.allo import directed, policies, scores
 from train.allo import problem as problems
+from train.allo import scores
 from train.allo.config import Config, check, learning_config, make_network
+from train.allo.directed import directed_run
 from train.allo.problem import Problem
-from train.host import constants, settings
-from train.host import scores as host_scores
+from train.allo.recorded import policies
+from train.host.machine import constants
+from train.host.scoring import scores as host_scores
+from train.host.training import Evaluation, Trained, Training
 
 SCORE = "similarity"
 
@@ -35,7 +37,7 @@ class State(NamedTuple):
     updates: jax.Array  # int32
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: Config) -> Training:
     """Raises ValueError, in one line, for what does not fit together."""
     problem = make_problem(config)
     network, agent_config = network_of(config, problem), learning_config(config)
@@ -70,10 +72,12 @@ def make_training(config: Config) -> settings.Training:
         state = State(learner, state.truth, key, updates)
         return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
 
-    return settings.Training(
+    return Training(
         init=init,
         update=update,
-        evaluate=partial(directed.evaluate if config.agent.directed else evaluate, config, problem),
+        evaluate=partial(
+            directed_run.evaluate if config.agent.directed else evaluate, config, problem
+        ),
         snapshot=lambda state: snapshot(network, agent_config, state.agent, points),
         blocks=config.agent.blocks,
         steps_per_update=agent_config.steps_per_update,
@@ -92,7 +96,7 @@ def measures(
     Of the states that the agent has inputs for or, in open space, at `points`.
     """
     if config.directed:
-        return directed.measures(network, state, truth)
+        return directed_run.measures(network, state, truth)
     found = scores.similarities(allo_state.features(network, config, state, points), truth)
     return found | {"eigenvalues": allo_state.eigenvalues(config, state)}
 
@@ -102,7 +106,7 @@ def snapshot(
 ) -> dict[str, jax.Array]:
     """What reports show of a moment."""
     if config.directed:
-        return directed.snapshot(network, config.num_features, state)
+        return directed_run.snapshot(network, config.num_features, state)
     return {"features": allo_state.features(network, config, state, points)}
 
 
@@ -124,7 +128,7 @@ def make_problem(config: Config) -> Problem:
     return problems.make_problem(config.env, observation, learning_config(config), num_seeds)
 
 
-def evaluate(config: Config, problem: Problem, *trained: *settings.Trained) -> settings.Evaluation:
+def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation:
     """Scores of every seed's eigenvectors against the true ones, and the data's ceiling."""
     network, agent_config = network_of(config, problem), learning_config(config)
     inputs, d = jnp.asarray(problem.inputs), agent_config.num_features

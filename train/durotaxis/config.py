@@ -5,20 +5,21 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from envs.durotaxis import placement, rewards
+from envs.durotaxis import placement
 from envs.durotaxis.actions import FIXED, PARAMETERS, Bounds, Form, Spawn, Spawning
 from envs.durotaxis.actions import names as names_of_action
 from envs.durotaxis.env import Durotaxis, Ground, Params
 from envs.durotaxis.heirs import Deletion
 from envs.durotaxis.placement import Placement
-from envs.durotaxis.rewards import RewardSet
+from envs.durotaxis.rewards import registry
+from envs.durotaxis.rewards.registry import RewardSet
 from envs.durotaxis.substrate import Law, Ranges
 from jaxrl import checks
 from jaxrl.agents import ppo
 from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, Range, Share
 from jaxrl.loop import Config as LoopConfig
 from train.durotaxis.field import read_field
-from train.host import settings
+from train.host.training import PlayConfig
 
 Stiffness = Annotated[float, Range(least=-1e6, most=1e6)]
 Width = Annotated[int, Range(least=20, most=10**6)]
@@ -75,7 +76,7 @@ class Experiment:
     """Spawn parameters where the action is the share alone, and in the first of two stages."""
     observation: Literal["full", "local"] = "full"
     """local: without hull and centrality, which need all pairs of nodes."""
-    weights: RewardSet = field(default_factory=lambda: rewards.weights_of("distance"))
+    weights: RewardSet = field(default_factory=lambda: registry.weights_of("distance"))
     """Weights of the components of the reward."""
     delay: NonNegative = 3.0
     """Steps that a node must exist before it can be marked for deletion."""
@@ -139,8 +140,8 @@ class Config:
     """Let learning rate and entropy weight fall to zero over the budget."""
     curriculum: Curriculum = Curriculum()
     loop: LoopConfig = LoopConfig(num_envs=64, num_steps=32)
-    run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(
+    run: PlayConfig = field(
+        default_factory=lambda: PlayConfig(
             total_steps=200_000, chunk_steps=10_000, evaluate_every=4
         )
     )
@@ -201,7 +202,7 @@ def ground_of(experiment: Experiment) -> tuple[np.ndarray, Placement]:
 
 def name_of(weights: RewardSet) -> str:
     """The name of the reward set that the weights belong to."""
-    return next(name for name, kind in rewards.SETS.items() if isinstance(weights, kind))
+    return next(name for name, kind in registry.SETS.items() if isinstance(weights, kind))
 
 
 def check(config: Config) -> None:
@@ -284,8 +285,8 @@ def experiment(**changes: Any) -> Experiment:
 ISOTROPIC = experiment(
     spawning="isotropic", action="ratio", spawn=FIXED["isotropic"], num_founders=70
 )
-DELETE_ONLY = rewards.weights_of("combined", distance=0.0)
-SPAWN_ONLY = rewards.weights_of(
+DELETE_ONLY = registry.weights_of("combined", distance=0.0)
+SPAWN_ONLY = registry.weights_of(
     "combined", distance=0.0, growth=0.0, delete=0.0, spawn=1.0, boundary=1.0
 )
 PRESETS = {
@@ -296,15 +297,15 @@ PRESETS = {
     "isotropic": Config(env=ISOTROPIC),
     "hybrid": Config(env=experiment(action="nodes")),
     "curriculum": Config(env=experiment(ground="random"), curriculum=Curriculum(first_width=150.0)),
-    "normal": Config(env=experiment(weights=rewards.weights_of("normal"))),
-    "combined": Config(env=experiment(weights=rewards.weights_of("combined"))),
+    "normal": Config(env=experiment(weights=registry.weights_of("normal"))),
+    "combined": Config(env=experiment(weights=registry.weights_of("combined"))),
     "delete_only": Config(env=experiment(weights=DELETE_ONLY)),
     "spawn_only": Config(env=experiment(weights=SPAWN_ONLY, delta_intensity=0.5)),
     "two_stage": Config(env=experiment(), curriculum=Curriculum(hold_spawn=0.4)),
     "tree": Config(env=experiment(deletion="tree")),
     "recovery": Config(env=experiment(recovery_nodes=5, bounds=Bounds(delete_ratio=(0.0, 1.0)))),
-    "three_part": Config(env=experiment(weights=rewards.weights_of("three_part"))),
-    "state_machine": Config(env=experiment(weights=rewards.weights_of("state_machine"))),
+    "three_part": Config(env=experiment(weights=registry.weights_of("three_part"))),
+    "state_machine": Config(env=experiment(weights=registry.weights_of("state_machine"))),
 }
 
 SUMMARIES = {

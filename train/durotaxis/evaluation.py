@@ -13,19 +13,21 @@ from rich.table import Table
 
 from envs.durotaxis.env import Params
 from jaxrl.checks import Count, NonNegative, Positive, Seed
-from train.durotaxis import episodes as colonies
-from train.durotaxis import graphml, pictures, shown, tables
+from train.durotaxis import pictures
 from train.durotaxis.config import Experiment, Height, Stiffness, Width
-from train.durotaxis.record import Episode
-from train.durotaxis.shown import Look, look_of
+from train.durotaxis.episodes import graphml, shown, tables
+from train.durotaxis.episodes import playing as colonies
+from train.durotaxis.episodes.record import Episode
+from train.durotaxis.episodes.shown import Look, look_of
 from train.durotaxis.training import SCORE, make_parts
-from train.host import games, records, scores
-from train.host.config import check_options, plain
 from train.host.errors import UsageError, in_one_line
+from train.host.files import run_directory
+from train.host.machine.progress import busy
 from train.host.numbers import quantity
+from train.host.plain_config import check_options, plain
 from train.host.program import Run
-from train.host.progress import busy
-from train.host.settings import Games
+from train.host.scoring import games, scores
+from train.host.training import Games
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def evaluate(run: Run, options: Options) -> Table:
         "options": asdict(options),
         "updates": run.updates,
         "seconds": seconds,
-        **records.provenance(),
+        **run_directory.provenance(),
         "seeds": [
             {"seed": seed, **tables.summary(episodes), "endings": endings(whole)}
             for seed, episodes, whole in zip(run.seeds, ended, played, strict=True)
@@ -194,7 +196,7 @@ def fresh_folder(directory: Path, experiment: Experiment) -> Path:
         ground = f"field-{Path(experiment.field_file).stem}"
     elif experiment.ground == "random":
         ground = "random"
-    return records.create_dated(directory, f"eval-{ground}")
+    return run_directory.create_dated(directory, f"eval-{ground}")
 
 
 def write(
@@ -223,8 +225,8 @@ def write(
     everyone = [episode for episodes in along for episode in episodes]
     length = float(look.placed.length)
     pictures.trajectories(everyone, folder / "trajectories.png", length, look.units)
-    text = json.dumps(records.finite_or_null(content), indent=1)
-    records.write_whole(folder / "summary.json", text + "\n")
+    text = json.dumps(run_directory.finite_or_null(content), indent=1)
+    run_directory.write_whole(folder / "summary.json", text + "\n")
 
 
 def write_graphs(folder: Path, seeds: list[int], played: list[list[Episode]], look: Look) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 from PIL import Image
 
 from train.durotaxis import greys
-from train.host import array_files
-from train.host.progress import print_once
+from train.host.files import array_files
+from train.host.machine.progress import print_once
 
 LARGEST_STIFFNESS = 1e6
 LARGEST_GROUND = 10**8

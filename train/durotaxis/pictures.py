@@ -13,14 +13,14 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from envs.durotaxis import drawing, scenery, symbols
 from envs.durotaxis.env import Params, goal
+from envs.durotaxis.pictures import drawing, scenery, symbols
 from envs.durotaxis.units import PIXELS, Units
-from train.durotaxis import shown
-from train.durotaxis.record import Episode
-from train.durotaxis.shown import Look
+from train.durotaxis.episodes import shown
+from train.durotaxis.episodes.record import Episode
+from train.durotaxis.episodes.shown import Look
 from train.host.numbers import quantity
-from train.host.pictures import BLUE, GREY, STEPS, VERMILLION, dress, legend_below, save
+from train.host.showing.pictures import BLUE, GREY, STEPS, VERMILLION, dress, legend_below, save
 
 INK, NEW, STAR = "#14181c", "#f08028", "#ff60a8"
 PRINT = 300  # dots per inch

@@ -5,16 +5,18 @@ from typing import Any
 
 import jax
 
-from train.durotaxis import episodes, evaluation, pictures, scene, spawn_pictures
+from train.durotaxis import evaluation, pictures, scene, spawn_pictures
 from train.durotaxis.config import PRESETS, SUMMARIES, Config, idle
-from train.durotaxis.shown import look_of
+from train.durotaxis.episodes import playing
+from train.durotaxis.episodes.shown import look_of
 from train.durotaxis.training import SCORE, make_parts, make_training
-from train.host import pictures as curves
-from train.host import runs, scores
 from train.host.numbers import quantity
 from train.host.program import Evaluator, Program, Run
-from train.host.run import Result, train_program
-from train.host.settings import Evaluation
+from train.host.running import runs
+from train.host.running.run import Result, train_program
+from train.host.scoring import scores
+from train.host.showing import pictures as curves
+from train.host.training import Evaluation
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:
@@ -51,8 +53,8 @@ def draw_climb(
         evaluation = make_training(config).evaluate(*alone)
     ended = evaluation.detail.episodes[0]
     env, params, agent = make_parts(config, greedy=config.run.evaluation_greedy)
-    shown = episodes.chosen(ended)
-    (episode,) = episodes.play(env, params, agent, run.agents[0], key, games, [shown])
+    shown = playing.chosen(ended)
+    (episode,) = playing.play(env, params, agent, run.agents[0], key, games, [shown])
     look = look_of(config.env)
     return pictures.climb(episode, params, directory, look), evaluation.content
 

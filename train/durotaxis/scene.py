@@ -10,22 +10,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.durotaxis import actions, drawing, rules, scenery
+from envs.durotaxis import actions, rules
 from envs.durotaxis.env import Durotaxis, Params, State
-from envs.durotaxis.rewards import Ending
+from envs.durotaxis.pictures import drawing, scenery
+from envs.durotaxis.rewards.registry import Ending
 from envs.durotaxis.substrate import Law
 from envs.durotaxis.units import Units
-from train.durotaxis import chances, shown
-from train.durotaxis import episodes as colonies
-from train.durotaxis.record import TIME_UP
-from train.durotaxis.record import Episode as Colony
-from train.durotaxis.shown import Look, look_of
+from train.durotaxis.episodes import chances, shown
+from train.durotaxis.episodes import playing as colonies
+from train.durotaxis.episodes.record import TIME_UP
+from train.durotaxis.episodes.record import Episode as Colony
+from train.durotaxis.episodes.shown import Look, look_of
 from train.durotaxis.spawn_pictures import factor_of, label_of
 from train.durotaxis.training import make_parts
-from train.host.episodes import Bars, Episode, Recording, Scene, lines, with_last
-from train.host.live import Edit, Live
 from train.host.numbers import quantity
 from train.host.program import Run, Wanted
+from train.host.showing.episodes import Bars, Episode, Recording, Scene, lines, with_last
+from train.host.showing.live import Edit, Live
 
 SCRIPT = Path(__file__).with_name("durotaxis.js")
 CUT = 8.0

@@ -8,11 +8,12 @@ from matplotlib.axes import Axes
 
 from envs.durotaxis.units import Units
 from train.durotaxis.config import Experiment, names_of_action
-from train.durotaxis.shown import units_of
-from train.host import pictures, series
-from train.host.diagnostics import COLOURS, DASHES
-from train.host.metrics_file import read_metrics
-from train.host.pictures import BLUE, GREY, STEPS, VERMILLION
+from train.durotaxis.episodes.shown import units_of
+from train.host.files import series
+from train.host.files.metrics_file import read_metrics
+from train.host.showing import pictures
+from train.host.showing.diagnostics import COLOURS, DASHES
+from train.host.showing.pictures import BLUE, GREY, STEPS, VERMILLION
 
 SYMBOLS = {
     "delete_ratio": "share deleted",

@@ -8,28 +8,29 @@ import jax.numpy as jnp
 
 from envs.durotaxis import actions
 from envs.durotaxis.env import Durotaxis, Params
-from jaxrl import cropping
 from jaxrl.agents import ppo
 from jaxrl.loop import Curriculum, Metrics, make_loop
 from jaxrl.networks.graph import GraphActorCritic, GraphTorso, HybridActorCritic, PooledTorso, held
 from jaxrl.types import Agent
-from train.durotaxis import chances
+from jaxrl.wrappers import graph_cropping
 from train.durotaxis.config import Config, check, held_spawn, holds_spawn, make_env
-from train.host import games, limits, settings
+from train.durotaxis.episodes import chances
+from train.host.scoring import games, limits
+from train.host.training import Training
 
 SCORE = "arrived"
 """Whether a colony reached the goal."""
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: Config) -> Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     env, params, agent = make_parts(config)
     player = make_parts(config, greedy=config.run.evaluation_greedy)[2]
     if env.action != "nodes":  # which has a choice for every slot
-        agent = cropping.make(agent)
+        agent = graph_cropping.make(agent)
     loop = make_loop(env, params, agent, config.loop, make_curriculum(config, params))
     most = limits.most_steps(config.env.max_steps_in_episode, config.run.evaluation_steps)
-    return settings.Training(
+    return Training(
         init=loop.init,
         update=loop.update,
         evaluate=games.of_player(env, params, player, config.run.evaluation_games, most),

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Container
 
-from train.host import command, start
+from train.host.command_line import command
+from train.host.machine import start
 
 
 def with_run_named(arguments: list[str], presets: Container[str]) -> list[str]:

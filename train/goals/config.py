@@ -7,11 +7,11 @@ import numpy as np
 import tyro
 
 from jaxrl import checks
-from jaxrl.agents import q_learning
 from jaxrl.checks import Count, Positive
+from jaxrl.spectral.control import q_learning
 from train.goals import tasks
 from train.goals.scores import Arm
-from train.host import settings
+from train.host import training as settings
 
 FAR = 8
 """Least number of moves from a start to its goal, where the maze is large enough."""

@@ -11,11 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs.grid.env import Params
-from jaxrl.spectral import allo_state, allo_walks, laplacian, options, potentials
-from jaxrl.spectral.options import Options
+from jaxrl.spectral import laplacian
+from jaxrl.spectral.control import options, potentials
+from jaxrl.spectral.control.options import Options
+from jaxrl.spectral.learning import allo_state, allo_walks
 from jaxrl.types import AgentState
-from train.allo import directed, directed_scores
+from train.allo import directed_scores
 from train.allo.config import Config, learning_config, make_network
+from train.allo.directed import directed_run
 from train.allo.problem import Problem
 
 
@@ -67,7 +70,7 @@ def represent(config: Config, problem: Problem, agent: AgentState) -> Representa
     """
     learning = learning_config(config)
     if learning.directed:
-        found, chain = directed.learned(config, problem, agent)
+        found, chain = directed_run.learned(config, problem, agent)
         if chain is None:
             raise ValueError("a directed policy has no transitions: give the run that it is from")
         times = directed_scores.times_of(found)

@@ -8,9 +8,9 @@ from train.goals import scene, scores
 from train.goals.config import PRESETS, SUMMARIES, Config
 from train.goals.training import make_training
 from train.host.program import Program, Run
-from train.host.run import Result, train_program
-from train.host.scores import read_evaluation
-from train.host.settings import Evaluation
+from train.host.running.run import Result, train_program
+from train.host.scoring.scores import read_evaluation
+from train.host.training import Evaluation
 
 
 def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = None) -> list[Path]:

@@ -6,14 +6,14 @@ import jax
 import numpy as np
 
 from envs.grid import drawing, frames
-from jaxrl.agents import q_learning
+from jaxrl.spectral.control import q_learning
 from jaxrl.types import Agent
 from train.goals import tasks
 from train.goals.training import Experiment, make_experiment
-from train.host import episodes
-from train.host.episodes import Episode, Recording, Scene
 from train.host.numbers import quantity
 from train.host.program import Run, Wanted
+from train.host.showing import episodes
+from train.host.showing.episodes import Episode, Recording, Scene
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("goals.js")
 SIDES = ("up", "right", "down", "left")

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from train.goals.tasks import Progress
 from train.host.numbers import quantity
-from train.host.pictures import BLUE, GREY, VERMILLION, save, titled
+from train.host.showing.pictures import BLUE, GREY, VERMILLION, save, titled
 
 RESAMPLES = 1000
 LOWER, UPPER = 25, 974  # indices of the 95 % interval in the sorted values of the resamples

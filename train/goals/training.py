@@ -11,19 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 from rich.console import Group
 
-from jaxrl.agents import q_learning
 from jaxrl.loop import Metrics
-from jaxrl.spectral.options import Options
+from jaxrl.spectral.control import q_learning
+from jaxrl.spectral.control.options import Options
 from jaxrl.types import PyTree
 from train.allo.training import make_problem
 from train.goals import features, scores, tasks
 from train.goals.config import ARMS, DIRECTED, Config, check, learner, plan
 from train.goals.scores import Arm
 from train.goals.tasks import Learner
-from train.host import runs, settings
-from train.host import scores as host_scores
 from train.host.errors import UsageError
 from train.host.program import Run
+from train.host.running import runs
+from train.host.scoring import scores as host_scores
+from train.host.training import Evaluation, Trained, Training
 
 MOST_STATES = 5_000
 """Of a maze; a table of distances has the square of it."""
@@ -61,7 +62,7 @@ class Experiment(NamedTuple):
     numbers: q_learning.Config  # each leaf [A]
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: Config) -> Training:
     """Raises ValueError or UsageError, in one line, for an invalid configuration."""
     check(config)
     experiment = make_experiment(config)
@@ -91,7 +92,7 @@ def make_training(config: Config) -> settings.Training:
         after = State(found, learners, state.key, updates)
         return after, Metrics(jnp.zeros((), jnp.int32), {}, measures)
 
-    return settings.Training(
+    return Training(
         init=init,
         update=update,
         evaluate=partial(evaluate, config, experiment),
@@ -176,9 +177,7 @@ def for_all_learners(experiment: Experiment, body: Any) -> Any:
     return all_of_them
 
 
-def evaluate(
-    config: Config, experiment: Experiment, *trained: *settings.Trained
-) -> settings.Evaluation:
+def evaluate(config: Config, experiment: Experiment, *trained: *Trained) -> Evaluation:
     """Every measure of every arm, with its interval over goals and learners."""
     sizes, maze = experiment.plan, experiment.problem.layout
 

@@ -6,22 +6,24 @@ from typing import Any
 import numpy as np
 from gymnax.environments.spaces import Box
 
-from jaxrl import checks, normalisation
+from jaxrl import checks
 from jaxrl.agents import dqn, ppo, pqn, recurrent_ppo, sac
 from jaxrl.checks import NonNegative
 from jaxrl.loop import Config as LoopConfig
 from jaxrl.types import Agent
+from jaxrl.wrappers import normalisation
 from train.gymnax import environments, networks
 from train.gymnax.actions import has_parts
 from train.gymnax.environments import Game, Made
 from train.gymnax.joined import JoinedBox
 from train.gymnax.networks import Network
-from train.host import schedules, settings
+from train.host import schedules
+from train.host.training import PlayConfig
 
 
-def budget(steps: int) -> settings.PlayConfig:
+def budget(steps: int) -> PlayConfig:
     """So many steps, with a row of the record for each hundredth of them."""
-    return settings.PlayConfig(total_steps=steps, chunk_steps=steps // 100, evaluation_games=200)
+    return PlayConfig(total_steps=steps, chunk_steps=steps // 100, evaluation_games=200)
 
 
 BOTH = normalisation.Config(observations=True, rewards=True, reward_clip=10.0)
@@ -34,7 +36,7 @@ class Config:
     env: Game = Game()
     network: Network = Network()
     loop: LoopConfig = LoopConfig(num_envs=16, num_steps=128)
-    run: settings.PlayConfig = field(default_factory=lambda: budget(500_000))
+    run: PlayConfig = field(default_factory=lambda: budget(500_000))
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class SAC(Config):
     agent: sac.Config = sac.Config(noise_correlation=0.95)
     network: Network = Network(hidden=(64, 64), activation="relu")
     loop: LoopConfig = LoopConfig(num_envs=8, num_steps=1)
-    run: settings.PlayConfig = field(default_factory=lambda: budget(50_000))
+    run: PlayConfig = field(default_factory=lambda: budget(50_000))
 
 
 AnyConfig = PPO | Recurrent | PQN | DQN | SAC

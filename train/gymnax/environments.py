@@ -20,10 +20,10 @@ from jaxrl.checks import INT32, Range, Share, may_be_positive
 from train.gymnax import own_file
 from train.gymnax.actions import has_parts
 from train.gymnax.joined import JoinedBox, is_image, join
+from train.host.command_line.suggestions import perhaps
 from train.host.errors import in_one_line
 from train.host.numbers import whole
-from train.host.origin import explain
-from train.host.suggestions import perhaps
+from train.host.running.origin import explain
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// Draws the pictures of train/gymnax/drawing.py, which come in tiles (train/gymnax/tiles.py).
+// Draws the pictures of train/gymnax/drawings/drawing.py, which come in tiles (train/gymnax/drawings/tiles.py).
 
 const painted = new WeakMap(); // pictures of tiles, by the arrays that hold all tiles of a scene
 

@@ -7,15 +7,18 @@ import jax
 
 from jaxrl import evaluate
 from jaxrl.types import AgentState
-from train.gymnax import drawing, environments
+from train.gymnax import environments
+from train.gymnax.drawings import drawing
 from train.gymnax.environments import Made
 from train.gymnax.training import make_training
-from train.host import games, pictures, runs, scores
-from train.host.games import Played
+from train.host.machine.progress import busy
 from train.host.numbers import quantity
 from train.host.program import Run
-from train.host.progress import busy
-from train.host.settings import Evaluation
+from train.host.running import runs
+from train.host.scoring import games, scores
+from train.host.scoring.games import Played
+from train.host.showing import pictures
+from train.host.training import Evaluation
 
 LONGEST = 1_000
 """Steps of a game that a film shows, from its start."""

@@ -4,7 +4,7 @@ from train.gymnax import pictures, scene
 from train.gymnax.config import PRESETS, SUMMARIES, AnyConfig, idle, preset_for
 from train.gymnax.training import make_training
 from train.host.program import Program
-from train.host.run import Result, train_program
+from train.host.running.run import Result, train_program
 
 PROGRAM = Program(
     name="gymnax",

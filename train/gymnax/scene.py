@@ -8,16 +8,18 @@ import jax
 import numpy as np
 from PIL import Image
 
-from train.gymnax import drawing, environments
-from train.gymnax.action_bars import bars
+from train.gymnax import environments
 from train.gymnax.config import make_agent
+from train.gymnax.drawings import drawing
+from train.gymnax.drawings.action_bars import bars
+from train.gymnax.drawings.tiles import COLOURS, SIDE, tiled
 from train.gymnax.environments import Made
-from train.gymnax.tiles import COLOURS, SIDE, tiled
-from train.host import episodes, undrawn
-from train.host.episodes import Bars, Recording, Scene
-from train.host.live import Live
+from train.host import undrawn
+from train.host.machine.progress import busy
 from train.host.program import Run, Wanted
-from train.host.progress import busy
+from train.host.showing import episodes
+from train.host.showing.episodes import Bars, Recording, Scene
+from train.host.showing.live import Live
 
 SCRIPT = Path(__file__).with_name("gymnax.js")
 MOST_PICTURES = 1_200

@@ -4,17 +4,18 @@ from jaxrl.loop import make_loop
 from train.gymnax import environments
 from train.gymnax.config import AnyConfig, caution, check, follows_budget, make_agent
 from train.gymnax.players import player_inside
-from train.host import games, limits, settings
+from train.host.scoring import games, limits
+from train.host.training import Training
 
 
-def make_training(config: AnyConfig) -> settings.Training:
+def make_training(config: AnyConfig) -> Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     made = environments.make(config.env)
     loop = make_loop(made.env, made.params, make_agent(config, made), config.loop)
     player = make_agent(config, made, config.run.evaluation_greedy)
     most = limits.most_steps(made.limit, config.run.evaluation_steps)
-    return settings.Training(
+    return Training(
         init=loop.init,
         update=loop.update,
         evaluate=games.of_player(made.env, made.params, player, config.run.evaluation_games, most),

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from train.host import undrawn
-from train.host.episodes import Scene
 from train.host.errors import UsageError
-from train.host.live import Live
 from train.host.player import Player
 from train.host.program import Program, Run, Wanted
-from train.host.runs import with_evaluation
+from train.host.running.runs import with_evaluation
+from train.host.showing.episodes import Scene
+from train.host.showing.live import Live
 
 PAGE = "see Your own program in docs/policies.md"
 STEPWISE = ("step_env", "get_obs", "is_truncated")

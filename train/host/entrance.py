@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from train.host import quiet_libraries, signals
 from train.host.errors import REFUSED, UsageError, in_one_line
+from train.host.machine import quiet_libraries, signals
 
 ROOT = Path(__file__).parents[2]
 OURS = ("jaxrl", "envs")
@@ -98,6 +98,6 @@ def refuse_variables() -> None:
     except (ValueError, RuntimeError) as error:
         reason = in_one_line(error)
         raise ImportError(f"JAX cannot be imported ({reason}): change what it names") from error
-    from train.host import jax_settings  # which needs jax
+    from train.host.machine import jax_settings
 
     jax_settings.refuse_unusable()

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxrl.types import AgentState
-from train.host import pictures, records
-from train.host.episodes import Scene
 from train.host.errors import UsageError
-from train.host.live import Live
-from train.host.settings import Evaluation, PlayConfig, Training
+from train.host.files import run_directory
+from train.host.showing import pictures
+from train.host.showing.episodes import Scene
+from train.host.showing.live import Live
+from train.host.training import Evaluation, PlayConfig, Training
 
 _ADDRESS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -45,7 +46,7 @@ class Run(NamedTuple):
     def title(self) -> str:
         """What its pictures are called: the environment, or else the program, and the preset."""
         place = self.program.environment(self.config) or self.program.address
-        preset = records.read_config(self.directory)["preset"]
+        preset = run_directory.read_config(self.directory)["preset"]
         return f"{place}, {preset}" if preset else place
 
 

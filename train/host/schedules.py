@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.checks import INT32, NonNegative
-from train.host.settings import Config
+from train.host.training import Config
 
 C = TypeVar("C")
 SETS = {"explore_share": "epsilon_transitions", "importance_share": "importance_transitions"}

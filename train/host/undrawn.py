@@ -8,12 +8,12 @@ import jax
 import numpy as np
 
 from jaxrl.types import AgentState
-from train.host import episodes
-from train.host.episodes import Bars, Episode, Recording, Scene
-from train.host.live import Live
 from train.host.numbers import quantity
 from train.host.player import Player
 from train.host.program import Wanted
+from train.host.showing import episodes
+from train.host.showing.episodes import Bars, Episode, Recording, Scene
+from train.host.showing.live import Live
 
 SCRIPT = Path(__file__).with_name("undrawn.js")
 FEW = 8

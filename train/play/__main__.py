@@ -11,15 +11,16 @@ import tyro
 from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
-from train.host import abilities, store
-from train.host.command import command
-from train.host.config import check_options
+from train.host import abilities
+from train.host.command_line.command import command
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
-from train.host.live import Game, Live
+from train.host.machine.progress import busy
 from train.host.numbers import quantity
+from train.host.plain_config import check_options
 from train.host.program import Run
-from train.host.progress import busy
+from train.host.running import store
+from train.host.showing.live import Game, Live
 from train.play import messages, server, terminal
 from train.report import page
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from train.host.live import Game, Refused
+from train.host.showing.live import Game, Refused
 
 LONGEST = 2_000
 """Characters of a message."""

@@ -1,4 +1,4 @@
-"""The server of live games: for browsers on this machine alone (`train.host.private_address`).
+"""The server of live games: for browsers on this machine alone (`private_address`).
 
 A WebSocket must also come from the page of this server.
 """
@@ -10,10 +10,10 @@ from http import HTTPStatus
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from jaxrl.precision import in_float32
+from jaxrl.numerics.precision import in_float32
 from train.host.errors import UsageError
-from train.host.live import Game
-from train.host.private_address import MACHINE, PrivateAddress, headers
+from train.host.showing.live import Game
+from train.host.showing.private_address import MACHINE, PrivateAddress, headers
 from train.play import messages
 
 if TYPE_CHECKING:  # an optional package

@@ -17,8 +17,8 @@ import numpy as np
 from PIL import Image
 
 from train.host.errors import UsageError
-from train.host.live import DOWN, LEFT, RIGHT, UP, Game, Live, Refused
-from train.host.progress import busy
+from train.host.machine.progress import busy
+from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, Live, Refused
 
 SPEEDS = (1, 2, 5, 10, 20, 30)  # steps a second
 ARROWS = {"\x1b[A": UP, "\x1b[B": DOWN, "\x1b[C": RIGHT, "\x1b[D": LEFT}

@@ -17,13 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.precision import in_float32
+from jaxrl.numerics.precision import in_float32
 from jaxrl.types import PyTree, fresh_memory, where_tree
-from train.host import abilities, policy_files, store
-from train.host.dependence import used_inputs
+from train.host import abilities
 from train.host.errors import in_one_line
+from train.host.files import policy_files
 from train.host.player import Player
 from train.host.program import Run
+from train.host.running import store
+from train.host.running.dependence import used_inputs
 from train.policies import dependence, export
 from train.policies.inputs import Expected
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from train.host import policy_files
-from train.host.config import flag, plain
-from train.host.defaults import beginning
+from train.host.command_line.defaults import beginning
+from train.host.files import policy_files
 from train.host.numbers import quantity
+from train.host.plain_config import flag, plain
 from train.host.program import Run
-from train.host.runs import with_evaluation
+from train.host.running.runs import with_evaluation
 
 CARD = """# {name}
 

@@ -20,9 +20,11 @@ import jax
 import tyro
 from jax import export
 
-from train.host import abilities, records, store
+from train.host import abilities
 from train.host.errors import UsageError
+from train.host.files import run_directory
 from train.host.program import Run
+from train.host.running import store
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 
@@ -47,7 +49,7 @@ def write(options: Compile) -> list[Path]:
     """The paths of the program and of its description. Raises UsageError."""
     run = store.opened(options.run, options.policy, options.best)
     if options.out:
-        records.refuse_no_file(options.out)
+        run_directory.refuse_no_file(options.out)
     path = options.out or Path(store.name_of(options.run, options.policy))
     if path.suffix != store.COMPILED:  # what follows another dot, as in lr0.1, is part of the name
         path = path.with_name(f"{path.name}{store.COMPILED}")
@@ -56,9 +58,9 @@ def write(options: Compile) -> list[Path]:
         if file.exists() and not options.overwrite:
             raise UsageError(f"{file} exists already: choose another --out, or give --overwrite")
     program, description = compiled(run)
-    with records.replacing(path) as file:
+    with run_directory.replacing(path) as file:
         file.write(program)
-    records.write_whole(paths[1], json.dumps(description, indent=1) + "\n")
+    run_directory.write_whole(paths[1], json.dumps(description, indent=1) + "\n")
     return paths
 
 
@@ -96,7 +98,7 @@ def compiled(run: Run) -> tuple[bytes, dict[str, Any]]:
         "outputs": _listed({"action": action, "memory": memory}),
         "platforms": list(PLATFORMS),
         "calling_convention": made.calling_convention_version,
-        "versions": records.provenance()["versions"],
+        "versions": run_directory.provenance()["versions"],
     }
     try:
         return bytes(made.serialize()), description

@@ -5,11 +5,11 @@ from typing import Any
 import jax
 
 from jaxrl.types import AgentState, below_params
-from train.host.dependence import used_inputs
 from train.host.errors import UsageError
-from train.host.games import GamesEvaluation
 from train.host.program import Program, Run
-from train.host.runs import with_evaluation
+from train.host.running.dependence import used_inputs
+from train.host.running.runs import with_evaluation
+from train.host.scoring.games import GamesEvaluation
 
 
 def read_outside_params(

@@ -4,10 +4,10 @@ python -m train.policies export RUN NAME [--seed 0] [--hardware "2 cores of ..."
 python -m train.policies compile RUN, or --policy NAME
 python -m train.policies list
 
-A policy is NAME.safetensors (see `train.host.policy_files`) with a card, NAME.md, in the current
-directory; a path says where else. `--policy NAME` finds it there, after those of the package in
-`train/trained/`; the path of such a file can be given, too. `--run.policy NAME` starts a training
-from the parameters of a policy.
+A policy is NAME.safetensors (see `train.host.files.policy_files`) with a card, NAME.md, in the
+current directory; a path says where else. `--policy NAME` finds it there, after those of the
+package in `train/trained/`; the path of such a file can be given, too. `--run.policy NAME` starts a
+training from the parameters of a policy.
 """
 
 import re
@@ -22,12 +22,14 @@ from rich.table import Table
 
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
-from train.host import policy_files, records, runs, scores, store
-from train.host.command import command
-from train.host.config import plain
+from train.host.command_line.command import command
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
+from train.host.files import policy_files, run_directory
+from train.host.plain_config import plain
 from train.host.program import Run
+from train.host.running import runs, store
+from train.host.scoring import scores
 from train.policies import card, compiled, dependence
 
 LARGEST = 5_000_000
@@ -107,7 +109,7 @@ def write(options: Export) -> Path:
         raise UsageError(f"{path} would have {size:,} bytes; expected {LARGEST:,}: give a path")
     refuse_unkept(run, agent)
     directory, newest = Path(options.run), None if options.best else run.updates
-    meta = checkpoint.read_meta(directory / records.CHECKPOINTS, newest)
+    meta = checkpoint.read_meta(directory / run_directory.CHECKPOINTS, newest)
     config = runs.with_evaluation(run.config, seed=seed, num_seeds=1, directory="", resume="")
     content = {
         **facts(run, directory, seed, options.best),
@@ -119,7 +121,7 @@ def write(options: Export) -> Path:
     licence = options.licence or (card.OF_OURS if options.package else card.OPEN)
     source = card.Source(run, meta["counters"], options.hardware, licence, options.best)
     text = card.card(path, source, content, arrays)
-    records.write_whole(path.with_suffix(".md"), text)
+    run_directory.write_whole(path.with_suffix(".md"), text)
     return path
 
 
@@ -143,7 +145,7 @@ def facts(run: Run, directory: Path, seed: int, best: bool) -> dict[str, Any]:
         updates = checkpoint.read_meta(run.directory)["updates"][run.seeds.index(seed)]
     return {
         "entry_point": run.program.address,
-        "preset": records.read_config(directory)["preset"],
+        "preset": run_directory.read_config(directory)["preset"],
         "updates": updates,
         "scores": scores_of(run, seed),
     }

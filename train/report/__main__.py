@@ -11,14 +11,15 @@ import tyro
 from rich.console import Console
 
 from jaxrl.checks import CountOrZero, Range, Seed
-from train.host import abilities, runs, store
-from train.host.command import command
-from train.host.config import check_options
+from train.host import abilities
+from train.host.command_line.command import command
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
+from train.host.files.run_directory import refuse_no_file, write_whole
+from train.host.machine.progress import busy
+from train.host.plain_config import check_options
 from train.host.program import Run, Wanted
-from train.host.progress import busy
-from train.host.records import refuse_no_file, write_whole
+from train.host.running import runs, store
 from train.report import contents, live, page
 from train.report.arrays import Arrays
 

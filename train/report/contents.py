@@ -9,15 +9,17 @@ import jax
 import numpy as np
 
 from jaxrl.types import AgentState
-from train.host import games, metrics_file, pictures, records, series
-from train.host.config import differences, flag, flat, plain
-from train.host.defaults import beginning
-from train.host.episodes import Scene
-from train.host.outcomes import COLOURS
-from train.host.pictures import Row
+from train.host.command_line.defaults import beginning
+from train.host.files import metrics_file, run_directory, series
+from train.host.plain_config import differences, flag, flat, plain
 from train.host.program import Run
-from train.host.scores import have_score, read_evaluation, scored_games
-from train.host.settings import Training
+from train.host.scoring import games
+from train.host.scoring.scores import have_score, read_evaluation, scored_games
+from train.host.showing import pictures
+from train.host.showing.episodes import Scene
+from train.host.showing.outcomes import COLOURS
+from train.host.showing.pictures import Row
+from train.host.training import Training
 from train.report.arrays import Arrays
 
 POINTS = 300
@@ -55,7 +57,7 @@ def of_run(run: Run, name: str, training: Training) -> dict[str, Any]:
 def preset_of(run: Run) -> str:
     """The preset that a run started from; of a policy the one whose settings are nearest."""
     if (run.directory / "config.yaml").is_file():
-        return records.read_config(run.directory)["preset"]
+        return run_directory.read_config(run.directory)["preset"]
     apart = {n: len(differences(plain(x), plain(run.config))) for n, x in _alike(run).items()}
     return min(apart, key=lambda name: apart[name])
 

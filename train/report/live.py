@@ -1,7 +1,7 @@
 """The page of a run that is still learning, on this machine alone: `--live`.
 
-For browsers on this machine (`train.host.private_address`). The server reads what the run has
-written and never the run itself, so it costs a run nothing but the processor time of a few
+For browsers on this machine (`train.host.showing.private_address`). The server reads what the run
+has written and never the run itself, so it costs a run nothing but the processor time of a few
 milliseconds every few seconds.
 """
 
@@ -13,8 +13,9 @@ from typing import Any
 
 from rich.console import Console
 
-from train.host import metrics_file, runs, store
-from train.host.private_address import MACHINE, PrivateAddress, headers
+from train.host.files import metrics_file
+from train.host.running import runs, store
+from train.host.showing.private_address import MACHINE, PrivateAddress, headers
 from train.report import contents, page
 
 

@@ -16,7 +16,8 @@ from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent
-from train.host import schedules, settings
+from train.host import schedules
+from train.host.training import PlayConfig
 
 REWARDS = Rewards(step=-0.001, food=1.0, death=-1.0, shaping=0.0, timeout=0.0)
 
@@ -98,8 +99,8 @@ class Config:
     env: Game = Game()
     network: Network = Network()
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
-    run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(total_steps=30_000_000, evaluate_every=5)
+    run: PlayConfig = field(
+        default_factory=lambda: PlayConfig(total_steps=30_000_000, evaluate_every=5)
     )
 
 
@@ -265,7 +266,7 @@ def raw_board(size: int) -> DQN:
         env=Game(size, size, "board", actions="absolute", max_steps_in_episode=2 * size * size),
         network=Network(hidden=(256, 256, 128)),
         loop=LoopConfig(num_envs=16, num_steps=16),
-        run=settings.PlayConfig(total_steps=2_000_000, chunk_steps=20_480, evaluate_every=5),
+        run=PlayConfig(total_steps=2_000_000, chunk_steps=20_480, evaluate_every=5),
         agent=dqn.Config(
             batch_size=32,
             updates_per_rollout=64,
@@ -291,7 +292,7 @@ def compass_dqn(size: int) -> DQN:
         ),
         network=Network(hidden=(256, 256, 128)),
         loop=LoopConfig(num_envs=16, num_steps=4),
-        run=settings.PlayConfig(total_steps=1_000_000, chunk_steps=20_480, evaluate_every=5),
+        run=PlayConfig(total_steps=1_000_000, chunk_steps=20_480, evaluate_every=5),
         agent=dqn.Config(
             learning_rate=3e-4,
             discount=0.95,
@@ -311,7 +312,7 @@ def q_learning(agent: dqn.Config = dqn.Config(), network: Network = Network()) -
         env=Game(observation="flood"),
         network=network,
         loop=LoopConfig(num_envs=256, num_steps=1),
-        run=settings.PlayConfig(total_steps=2_000_000, max_episodes=5_000, evaluate_every=3),
+        run=PlayConfig(total_steps=2_000_000, max_episodes=5_000, evaluate_every=3),
         agent=agent,
         explore_share=0.025,
         importance_share=0.5,
@@ -341,7 +342,7 @@ PRESETS: dict[str, AnyConfig] = {
             mirror=True,
         ),
         agent=ppo.Config(discount=0.995, final_discount=0.9995),
-        run=settings.PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
+        run=PlayConfig(total_steps=100_000_000, chunk_steps=1_000_000, evaluate_every=10),
     ),
 }
 

@@ -12,12 +12,13 @@ from envs.snake.env import Params
 from envs.snake.observations import OBSERVATIONS
 from envs.snake.players import PLAYERS
 from jaxrl.checks import Count, Seed
-from train.host import runs, scores
-from train.host.config import check_options
 from train.host.errors import UsageError
+from train.host.files.run_directory import finite_or_null, write_whole
+from train.host.plain_config import check_options
 from train.host.program import Run
-from train.host.records import finite_or_null, write_whole
-from train.host.settings import Games
+from train.host.running import runs
+from train.host.scoring import scores
+from train.host.training import Games
 from train.snake import rule_based
 from train.snake.config import PPO, Game, Side
 from train.snake.rule_based import OpenSnake

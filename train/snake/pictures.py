@@ -6,18 +6,20 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from envs.snake import drawing
 from envs.snake.bitboard import Board
+from envs.snake.pictures import drawing
 from envs.snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import AgentState
-from train.host import games, outcomes, pictures, runs, scores
-from train.host.games import Played
+from train.host.machine.progress import busy
 from train.host.numbers import quantity
 from train.host.program import Run
-from train.host.progress import busy
-from train.host.settings import Evaluation
+from train.host.running import runs
+from train.host.scoring import games, scores
+from train.host.scoring.games import Played
+from train.host.showing import outcomes, pictures
+from train.host.training import Evaluation
 from train.snake.config import AnyConfig, environment, make_env
 from train.snake.training import ENDINGS, SCORE, make_training
 

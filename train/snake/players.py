@@ -2,7 +2,7 @@
 
 import sys
 
-from train.host import start
+from train.host.machine import start
 
 if __name__ == "__main__":
     start.begin(())

@@ -1,7 +1,7 @@
 """Snake as a program: `python -m train.snake`."""
 
 from train.host.program import Evaluator, Program
-from train.host.run import Result, train_program
+from train.host.running.run import Result, train_program
 from train.snake import evaluation, pictures, scene
 from train.snake.config import PRESETS, SUMMARIES, AnyConfig, environment, idle
 from train.snake.training import make_training

@@ -20,16 +20,16 @@ from envs.snake.players import PLAYERS, Player, able, action_for
 from envs.snake.rules import State
 from jaxrl.checks import Count, Seed
 from jaxrl.types import Agent
-from train.host import games, scores
-from train.host.command import command
-from train.host.config import check_options
+from train.host.command_line.command import command
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
+from train.host.files.run_directory import finite_or_null, refuse_no_file, write_whole
+from train.host.machine.progress import clock, plain_console
 from train.host.numbers import quantity
-from train.host.progress import clock, plain_console
-from train.host.records import finite_or_null, refuse_no_file, write_whole
-from train.host.scores import number_text
-from train.host.settings import Games
+from train.host.plain_config import check_options
+from train.host.scoring import games, scores
+from train.host.scoring.scores import number_text
+from train.host.training import Games
 from train.snake.config import Side
 
 ENDINGS = ("death_wall", "death_self", "entrapped", "starved", "truncated")

@@ -8,15 +8,16 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from envs.snake import drawing, frames, rules
+from envs.snake import rules
 from envs.snake.env import Params, Snake
 from envs.snake.feature_names import NAMES, SIDES, WAYS
+from envs.snake.pictures import drawing, frames
 from envs.snake.players import action_for
-from train.host import episodes
-from train.host.episodes import Bars, Episode, Recording, Scene
-from train.host.live import Edit, Live
 from train.host.numbers import quantity
 from train.host.program import Run, Wanted
+from train.host.showing import episodes
+from train.host.showing.episodes import Bars, Episode, Recording, Scene
+from train.host.showing.live import Edit, Live
 from train.snake.training import ENDINGS, make_player
 
 SCRIPTS = Path(drawing.__file__).with_suffix(".js"), Path(__file__).with_name("snake.js")

@@ -3,7 +3,8 @@
 from envs.snake.env import Params, Snake
 from jaxrl.loop import make_loop
 from jaxrl.types import Agent
-from train.host import games, limits, settings
+from train.host.scoring import games, limits
+from train.host.training import Training
 from train.snake.config import AnyConfig, caution, check, follows_budget, make_agent, make_env
 
 SCORE = "score"
@@ -19,12 +20,12 @@ ENDINGS = {
 """How games end, by name in the outcome."""
 
 
-def make_training(config: AnyConfig) -> settings.Training:
+def make_training(config: AnyConfig) -> Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     env, params = make_env(config.env, training=True)
     loop = make_loop(env, params, make_agent(config, env.num_actions), config.loop)
-    return settings.Training(
+    return Training(
         init=loop.init,
         update=loop.update,
         evaluate=games.of_player(

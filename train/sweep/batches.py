@@ -11,20 +11,21 @@ import numpy as np
 
 from jaxrl.evaluate import Course, Watch
 from jaxrl.types import AgentState, PyTree
-from train.host import compiled, devices, memory, metrics_file, records
-from train.host.config import plain
 from train.host.errors import Interrupted
-from train.host.games import GamesEvaluation
-from train.host.matches import Match
-from train.host.members import Members, unpacked, varied
+from train.host.files import metrics_file, run_directory
+from train.host.files.rows import Counters
+from train.host.machine import compiled, devices, memory
+from train.host.machine.members import Members, unpacked, varied
+from train.host.machine.progress import Display
+from train.host.machine.signals import StopRequest
 from train.host.numbers import quantity
-from train.host.preparation import compile_within_memory, trace
+from train.host.plain_config import plain
 from train.host.program import Program
-from train.host.progress import Display
-from train.host.rows import Counters
-from train.host.session import Session
-from train.host.settings import Training
-from train.host.signals import StopRequest
+from train.host.running.preparation import compile_within_memory, trace
+from train.host.running.session import Session
+from train.host.scoring.games import GamesEvaluation
+from train.host.scoring.matches import Match
+from train.host.training import Training
 from train.sweep.plan import Group, config_of
 
 SHARE = 0.8
@@ -122,7 +123,7 @@ def side_by_side(
         display.say(f"{title}: compiling for {quantity(len(members.seeds), 'members')}")
         programs = compile_within_memory(traced, config, training.has_small_products)
         display.say(f"{title}: compiled in {time.perf_counter() - started:.1f}s")
-        meta = {"name": title, "config": plain(config), **records.provenance()}
+        meta = {"name": title, "config": plain(config), **run_directory.provenance()}
         what = training, config.run, members, directory, programs, None
         how = {"leaves_behind": True, "resumed": sweep, "search": search}
         with StopRequest(display.say) as stop:

@@ -1,34 +1,21 @@
-"""The batches of a sweep as jobs of a cluster, through submitit.
-
-Each job writes the files that the sweep itself would write for its batch. One that is preempted, or
-runs out of time, is queued again and goes on from its newest checkpoint. `--resume` then finds the
-scores of all batches, trains what is missing, and summarises.
-"""
+"""Where the batches of a sweep are trained: here, or as jobs of a cluster, and of which size."""
 
 import importlib
 import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
 from jaxrl.checks import Count, CountOrZero
-from train.host import compilation_cache
-from train.host.config import flag
 from train.host.errors import UsageError, in_one_line
-from train.host.numbers import quantity
-from train.host.records import resume_flag
-from train.sweep import files
+from train.host.plain_config import flag
 from train.sweep.plan import Group
-from train.sweep.sweep import Sweep
 
 OF_SLURM = ("cpus", "memory", "partition", "account", "parallel")
 """Fields that have no effect with jobs of this machine."""
-TIMEOUTS = 1_000
-"""How often a job that runs out of time is queued again."""
 
 
 @dataclass(frozen=True)
@@ -56,25 +43,6 @@ class Cluster:
     """Of Slurm; empty: yours."""
     parallel: Count = 256
     """Jobs of Slurm that run at the same time, at most."""
-
-
-class Batch:
-    """The work of a job: trains and scores a batch of the sweep in `directory`, or goes on."""
-
-    def __init__(self, directory: str, index: int):
-        self.directory, self.index = directory, index
-
-    def __call__(self) -> None:
-        from train.sweep.__main__ import again  # it imports this module
-
-        compilation_cache.begin(())
-        sweep, i = again(Path(self.directory)), self.index
-        title = f"{sweep.program.address} sweep {i + 1}/{len(sweep.planned.groups)}"
-        sweep.finish(sweep.planned.groups[i], files.batch(sweep.directory, i), title)
-
-    def checkpoint(self) -> Any:
-        """What is queued when the job must stop: the same, for its files tell how far it came."""
-        return package().helpers.DelayedSubmission(self)
 
 
 def refuse(options: Any) -> None:
@@ -122,60 +90,3 @@ def shared(groups: Iterable[Group], asked: Cluster) -> Iterator[Group]:
         size = asked.members or len(group.trials)
         for first in range(0, len(group.trials), size):
             yield group._replace(trials=group.trials[first : first + size])
-
-
-def run(sweep: Sweep, asked: Cluster) -> None:
-    """Runs a sweep here, or its batches as jobs."""
-    if asked.kind == "none":
-        sweep.run()
-    else:
-        submit(sweep, asked)
-
-
-def submit(sweep: Sweep, asked: Cluster) -> list[Any]:
-    """Submits a job for each batch that has no scores yet; returns those jobs, of submitit.
-
-    Raises UsageError if the cluster refuses them; the sweep can then be resumed.
-    """
-    count = len(sweep.planned.groups)
-    kept = (files.batch(sweep.directory, i) for i in range(count))
-    missing = [i for i, path in enumerate(kept) if files.read_scores(path) is None]
-    if not missing:
-        raise UsageError(f"all batches are trained: {resumption(sweep)}")
-    try:
-        with (executor := executor_of(sweep, asked)).batch():
-            jobs = [executor.submit(Batch(str(sweep.directory.resolve()), i)) for i in missing]
-    except (RuntimeError, OSError) as error:
-        advice = f"the sweep is in {sweep.directory}, continue it with --resume"
-        raise UsageError(f"--cluster {asked.kind}: {in_one_line(error)}; {advice}") from error
-    names = ", ".join(job.job_id for job in jobs)
-    sweep.console.print(
-        f"jobs for {len(jobs)} of {quantity(count, 'batches')}: {names}", markup=False
-    )
-    sweep.console.print(f"when they have ended, {resumption(sweep)} summarises", markup=False)
-    return jobs
-
-
-def resumption(sweep: Sweep) -> str:
-    """The command that goes on with a sweep."""
-    return f"python -m train.sweep {resume_flag(sweep.directory)}"
-
-
-def executor_of(sweep: Sweep, asked: Cluster) -> Any:
-    """What submits the jobs; their logs are in `jobs/`."""
-    timeouts = {f"{asked.kind}_max_num_timeout": TIMEOUTS}
-    executor = package().AutoExecutor(sweep.directory / "jobs", cluster=asked.kind, **timeouts)
-    slurm = {
-        "slurm_partition": asked.partition or None,
-        "slurm_account": asked.account or None,
-        "slurm_array_parallelism": asked.parallel,
-    }
-    executor.update_parameters(
-        name=f"sweep-{sweep.program.address}",
-        timeout_min=asked.minutes,
-        cpus_per_task=asked.cpus,
-        gpus_per_node=asked.gpus or None,
-        mem_gb=asked.memory or None,
-        **(slurm if asked.kind == "slurm" else {}),
-    )
-    return executor

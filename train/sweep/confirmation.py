@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from train.host.numbers import quantity
-from train.sweep.labels import plain_names, written
-from train.sweep.summary import Configuration, Member, summarise
+from train.sweep.results.labels import plain_names, written
+from train.sweep.results.summary import Configuration, Member, summarise
 
 
 class Confirmation(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from train.host.errors import UsageError, in_one_line
-from train.host.records import finite_or_null, write_whole
+from train.host.files.run_directory import finite_or_null, write_whole
 
 PLAN, SCORES, TABLE = "sweep.yaml", "scores.json", "members.csv"
 SUMMARY, CONFIRMED = "summary.json", "confirmation.json"

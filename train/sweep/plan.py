@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxrl import checks
-from train.host.command import parse, refuse_idle
-from train.host.config import field_of, flag, names_below, numbers, with_field
+from train.host.command_line.command import parse, refuse_idle
+from train.host.command_line.suggestions import perhaps
 from train.host.errors import UsageError
+from train.host.plain_config import field_of, flag, names_below, numbers, with_field
 from train.host.program import Program
-from train.host.suggestions import perhaps
 
 MOST = 1_000_000
 """Members, at most."""

@@ -10,14 +10,17 @@ import jax
 from rich.console import Console
 
 from jaxrl import checkpoint
-from train.host import compiled, metrics_file, pictures, records
-from train.host.config import plain
+from train.host.files import metrics_file, run_directory
+from train.host.machine import compiled
+from train.host.plain_config import plain
 from train.host.program import Program
-from train.host.settings import Training
-from train.sweep import batches, confirmation, files, gallery, plan, summary, tables
+from train.host.showing import pictures
+from train.host.training import Training
+from train.sweep import batches, confirmation, files, plan
 from train.sweep.files import write_json
 from train.sweep.plan import Group, Trial
-from train.sweep.summary import Configuration, Member
+from train.sweep.results import gallery, summary, tables
+from train.sweep.results.summary import Configuration, Member
 
 
 class Trials(NamedTuple):
@@ -133,7 +136,7 @@ class Sweep:
         source = files.batch(self.directory, index)
         training, members = batches.training_of(self.program, group), batches.members_of(group)
         like = jax.eval_shape(compiled.init_all(training.init, members.starts), members.starts)
-        state, meta, updates = checkpoint.restore(source / records.CHECKPOINTS, like)
+        state, meta, updates = checkpoint.restore(source / run_directory.CHECKPOINTS, like)
         kind = batches.kind_of(self.training)
         one = batches.split(state, updates, group, kind)[place].state
         trial = group.trials[place]
@@ -157,13 +160,13 @@ class Sweep:
         changes = {"seed": seed, "num_seeds": 1, "directory": str(target), "resume": ""}
         config = replace(config, run=replace(config.run, **changes))
         target.mkdir(exist_ok=True)
-        records.write_config(target, self.program.address, self.preset, config)
+        run_directory.write_config(target, self.program.address, self.preset, config)
         with metrics_file.MetricsFile(target) as record:
             record.cut(0)
             record.append(rows)
         meta = {**meta, "name": self.program.address, "config": plain(config)}
         updates = meta["counters"]["updates"]
-        checkpoint.save(target / records.CHECKPOINTS, updates, state, meta)
+        checkpoint.save(target / run_directory.CHECKPOINTS, updates, state, meta)
 
     def confirm_best(self, ranked: Sequence[Configuration]) -> None:
         """Scores the best configuration on seeds that had no part in choosing it."""

@@ -2,7 +2,8 @@
 
 import sys
 
-from train.host import command, start
+from train.host.command_line import command
+from train.host.machine import start
 
 if __name__ == "__main__":
     start.begin()

@@ -10,12 +10,12 @@ from flax import linen as nn
 
 from envs.two_snake.env import GUEST, MOVED, RIVAL, TwoSnake
 from envs.two_snake.observations import OBSERVATIONS
-from jaxrl import self_play
 from jaxrl.agents import dqn, ppo
 from jaxrl.networks.conv import Conv
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP, ActorCritic
 from jaxrl.types import Agent, AgentState, PyTree
+from jaxrl.wrappers import self_play
 from train.host import schedules
 from train.host.errors import UsageError
 from train.two_snake import trained

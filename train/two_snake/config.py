@@ -7,11 +7,13 @@ import jax
 
 from envs.two_snake.env import GUEST, MOVED, RIVAL, Params, TwoSnake
 from envs.two_snake.rewards import Rewards
-from jaxrl import checks, self_play
+from jaxrl import checks
 from jaxrl.agents import dqn, ppo
 from jaxrl.checks import Count, Range
 from jaxrl.loop import Config as LoopConfig
-from train.host import schedules, settings
+from jaxrl.wrappers import self_play
+from train.host import schedules
+from train.host.training import PlayConfig
 from train.two_snake.curriculum import Curriculum, Stage, Weights
 from train.two_snake.curriculum import check as check_curriculum
 
@@ -71,8 +73,8 @@ class Config:
     """A trained snake to be met as `guest`: a run directory, a policy file, or a name that `python
     -m train.policies list` shows. Its network may be any. Keep the file until the run has ended."""
     loop: LoopConfig = LoopConfig(num_envs=512, num_steps=64)
-    run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(total_steps=20_000_000, evaluate_every=10)
+    run: PlayConfig = field(
+        default_factory=lambda: PlayConfig(total_steps=20_000_000, evaluate_every=10)
     )
 
 
@@ -99,8 +101,8 @@ class DQN(schedules.Shares, Config):
     )
     network: Network = Network(mask=False, dueling=True)
     loop: LoopConfig = LoopConfig(num_envs=256, num_steps=4)
-    run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(total_steps=5_000_000, evaluate_every=10)
+    run: PlayConfig = field(
+        default_factory=lambda: PlayConfig(total_steps=5_000_000, evaluate_every=10)
     )
 
 

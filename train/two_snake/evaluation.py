@@ -11,8 +11,9 @@ from rich.table import Table
 
 from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
-from train.host import scores, settings
-from train.host.matches import CompiledMatch
+from train.host.scoring import scores
+from train.host.scoring.matches import CompiledMatch
+from train.host.training import Evaluation
 from train.two_snake import tournament as arena
 from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import ITSELF, SIDES, Games, Sides, label, matches
@@ -30,7 +31,7 @@ class Played(NamedTuple):
 
 def tournament(
     config: AnyConfig, learned: Sequence[PyTree], seeds: Sequence[int], keys: Sequence[jax.Array]
-) -> settings.Evaluation:
+) -> Evaluation:
     """Summaries of the games of each seed's network; `detail` is `Played`."""
     started = time.perf_counter()
     match = arena.compile_games(config, learned[0])
@@ -48,7 +49,7 @@ def tournament(
             {"seed": seed, **summarised(games)} for seed, games in zip(seeds, played, strict=True)
         ],
     }
-    return settings.Evaluation(content, table(content), Played(played, match))
+    return Evaluation(content, table(content), Played(played, match))
 
 
 def summarised(games: Games) -> dict[str, Any]:

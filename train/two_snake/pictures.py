@@ -14,8 +14,10 @@ from envs.two_snake.rules import State
 from jaxrl import evaluate
 from jaxrl.evaluate import Episodes
 from jaxrl.types import PyTree
-from train.host import games, metrics_file, outcomes, pictures, scores
-from train.host.matches import CompiledMatch
+from train.host.files import metrics_file
+from train.host.scoring import games, scores
+from train.host.scoring.matches import CompiledMatch
+from train.host.showing import outcomes, pictures
 from train.two_snake import tournament
 from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import SIDES, Games, Sides

@@ -9,12 +9,14 @@ import tyro
 from rich.console import RenderableType
 
 from jaxrl.checks import Seed
-from train.host import outcomes, runs, scores
-from train.host.config import check_options
 from train.host.numbers import quantity
+from train.host.plain_config import check_options
 from train.host.program import Evaluator, Program, Run
-from train.host.run import Result, train_program
-from train.host.settings import Evaluation, Games
+from train.host.running import runs
+from train.host.running.run import Result, train_program
+from train.host.scoring import scores
+from train.host.showing import outcomes
+from train.host.training import Evaluation, Games
 from train.two_snake import evaluation, pictures, scene, tournament
 from train.two_snake.config import PRESETS, SUMMARIES, AnyConfig, idle
 from train.two_snake.trained import parameters

@@ -20,12 +20,12 @@ from rich.table import Table
 
 from envs.two_snake.env import RIVAL
 from jaxrl.checks import Seed
-from train.host import scores
-from train.host.command import command
-from train.host.config import check_options
+from train.host.command_line.command import command
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
-from train.host.settings import Games
+from train.host.plain_config import check_options
+from train.host.scoring import scores
+from train.host.training import Games
 from train.two_snake import tournament as arena
 from train.two_snake import trained
 from train.two_snake.config import AnyConfig

@@ -10,20 +10,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs.snake import drawing
 from envs.snake.feature_names import WAYS
-from envs.snake.frames import empty_cell_at
+from envs.snake.pictures import drawing
+from envs.snake.pictures.frames import empty_cell_at
 from envs.snake.rules import turn_to
 from envs.two_snake import drawing as two_drawing
 from envs.two_snake import frames
 from envs.two_snake.env import RIVAL, Params
 from envs.two_snake.feature_names import FEATURES
 from envs.two_snake.rules import OTHER, State
-from train.host import episodes, runs
-from train.host.episodes import Bars, Episode, Recording, Scene
-from train.host.live import Edit, Live
 from train.host.numbers import quantity
 from train.host.program import Run, Wanted
+from train.host.running import runs
+from train.host.showing import episodes
+from train.host.showing.episodes import Bars, Episode, Recording, Scene
+from train.host.showing.live import Edit, Live
 from train.two_snake import tournament
 from train.two_snake.config import AnyConfig
 from train.two_snake.tournament import Arena, Sides

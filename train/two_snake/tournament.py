@@ -19,8 +19,8 @@ from envs.two_snake.rules import LEARNER, OTHER
 from jaxrl import evaluate
 from jaxrl.evaluate import Course, Episodes, Watch
 from jaxrl.types import Agent, AgentState, PyTree
-from train.host import games, limits
-from train.host.matches import CompiledMatch, Match, compile_match
+from train.host.scoring import games, limits
+from train.host.scoring.matches import CompiledMatch, Match, compile_match
 from train.two_snake.agents import acting_by, make_learner
 from train.two_snake.config import AnyConfig
 

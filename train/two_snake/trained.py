@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxrl import self_play
 from jaxrl.types import AgentState
-from train.host import store
+from jaxrl.wrappers import self_play
 from train.host.errors import UsageError
+from train.host.running import store
 from train.two_snake.config import AnyConfig
 
 

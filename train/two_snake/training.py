@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from envs.two_snake.env import RIVAL, Params
-from jaxrl import self_play
 from jaxrl.loop import Curriculum, Metrics, make_loop
 from jaxrl.types import AgentState
-from train.host import settings
+from jaxrl.wrappers import self_play
 from train.host.player import Player
+from train.host.training import EpisodesOf, Training
 from train.two_snake import curriculum as stages
 from train.two_snake import evaluation
 from train.two_snake import tournament as arena
@@ -36,12 +36,12 @@ ENDINGS = {
 """How training games end for the learner, by name in the outcome."""
 
 
-def make_training(config: AnyConfig) -> settings.Training:
+def make_training(config: AnyConfig) -> Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     env, params = make_env(config)
     loop = make_loop(env, params, make_agent(config), config.loop, make_curriculum(config, params))
-    return settings.Training(
+    return Training(
         init=loop.init,
         update=loop.update,
         evaluate=lambda agents, seeds, keys: evaluation.tournament(
@@ -98,6 +98,6 @@ def make_player(config: AnyConfig) -> Player:
     return Player(env, arena.params_of(config, RIVAL, None), agent, on_both_sides)
 
 
-def games_of(config: AnyConfig, count: int) -> settings.EpisodesOf:
+def games_of(config: AnyConfig, count: int) -> EpisodesOf:
     """So many games against the script that decides the score."""
     return arena.against(config, "greedy", count).of_players(parameters)

@@ -20,26 +20,25 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from jaxrl import planning
 from jaxrl.checks import Count, Positive, Range, Seed, Span
-from jaxrl.dynamics import input_limits, next_inputs
-from jaxrl.dynamics.next_inputs import Question
-from train.host.command import command
-from train.host.config import check_options
+from jaxrl.dynamics.planning import icem, input_limits, next_inputs
+from jaxrl.dynamics.planning.next_inputs import Question
+from train.host.command_line.command import command
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
-from train.host.progress import busy
-from train.host.records import write_arrays, write_whole
+from train.host.files.run_directory import write_arrays, write_whole
+from train.host.machine.progress import busy
+from train.host.plain_config import check_options
 from train.vector_field import fitted, rig
-from train.vector_field.advice_picture import draw
+from train.vector_field.data.step_time import StepTime
 from train.vector_field.fitted_model import Fitted
+from train.vector_field.pictures.advice_picture import draw
 from train.vector_field.rig import MOST_STEPS, Asked
-from train.vector_field.step_time import StepTime
 
 COMMAND = "python -m train.vector_field advise"
 RANDOM = 256
 """Random plans that the advice is compared with."""
-SEARCH = planning.Config(candidates=96, iterations=8, elites=12, initial_std=1.0, colour=1.0)
+SEARCH = icem.Config(candidates=96, iterations=8, elites=12, initial_std=1.0, colour=1.0)
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,24 @@ from envs.vector_field.cart_pole_field import CartPoleField
 from envs.vector_field.env import FIELDS
 from envs.vector_field.fields import check_dimension
 from jaxrl import checks
-from jaxrl.agents import field_learner, sequence_vae, state_space_learner
 from jaxrl.checks import INT32, Count, CountOrZero, NonNegative, Positive, Range
-from jaxrl.dynamics import bases, rbf, stimulation
-from jaxrl.dynamics.state_space import fit as state_space_fit
+from jaxrl.dynamics import bases, rbf
+from jaxrl.dynamics.learners import field_learner, sequence_vae, state_space_learner
+from jaxrl.dynamics.networks.decoder import Decoder
+from jaxrl.dynamics.networks.fields import (
+    ActionEffect,
+    FourierField,
+    LinearField,
+    MLPField,
+    RBFField,
+)
+from jaxrl.dynamics.networks.latent import SequenceVAE
+from jaxrl.dynamics.networks.recognition import GRURecognition, LSTMRecognition, MLPRecognition
+from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.state_space.fitting import fit as state_space_fit
 from jaxrl.dynamics.state_space.model import Field, Network, StateSpace
-from jaxrl.networks.decoder import Decoder
-from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
-from jaxrl.networks.latent import SequenceVAE
-from jaxrl.networks.recognition import GRURecognition, LSTMRecognition, MLPRecognition
-from train.host import settings
-from train.host.settings import Seeds
+from train.host import training as settings
+from train.host.training import Seeds
 from train.vector_field import learners
 from train.vector_field.learners import Learner
 

@@ -15,15 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 
-from train.host import scores as host_scores
-from train.host.compiled import keys_of
+from train.host.files.run_directory import finite_or_null, write_whole
+from train.host.machine.compiled import keys_of
+from train.host.machine.progress import busy
 from train.host.program import Run
-from train.host.progress import busy
-from train.host.records import finite_or_null, write_whole
-from train.vector_field import baselines, scores
+from train.host.scoring import scores as host_scores
 from train.vector_field.config import make_env, make_learner
-from train.vector_field.recordings import Data
-from train.vector_field.scores import AHEAD
+from train.vector_field.data.recordings import Data
+from train.vector_field.experiment import scores
+from train.vector_field.experiment.scores import AHEAD
+from train.vector_field.recorded import baselines
 from train.vector_field.training import samples_of
 
 FILE = "baselines.json"

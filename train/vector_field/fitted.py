@@ -17,26 +17,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.dynamics.stimulation import Known
-from jaxrl.networks import latent_filter, latent_information
-from jaxrl.networks.latent import SequenceVAE, Window
-from jaxrl.precision import in_float32
+from jaxrl.dynamics.networks import latent_filter, latent_information
+from jaxrl.dynamics.networks.latent import SequenceVAE, Window
+from jaxrl.dynamics.planning.stimulation import Known
+from jaxrl.numerics.precision import in_float32
 from jaxrl.types import PyTree
-from train.host import runs
 from train.host.errors import UsageError, in_one_line
 from train.host.program import Run
-from train.vector_field import (
-    dynamics_fit,
-    experiments,
-    fitted_dynamics,
-    recorded,
-    recordings,
-    scores,
-)
+from train.host.running import runs
+from train.vector_field import fitted_dynamics
 from train.vector_field.config import make_env, make_learner, make_model, policies_of
+from train.vector_field.data import recordings
+from train.vector_field.data.recordings import Data
+from train.vector_field.experiment import experiments, scores
 from train.vector_field.fitted_model import Fitted, Moment, make
 from train.vector_field.learners import Own, of_vae
-from train.vector_field.recordings import Data
+from train.vector_field.recorded import dynamics_fit, vae_fit
 from train.vector_field.training import samples_of
 
 
@@ -83,7 +79,7 @@ def of_data(run: Run, s: int) -> Fitted:
     y, u, observed = data.episode(-1)
     trail = np.asarray(jax.jit(own.beliefs)(y, u, None if data.is_complete else observed).mean)
     before = u[-2] if len(u) > 1 else np.zeros_like(u[0])
-    moment, time = Moment(trail[-1], before), recorded.step_time_of(config)
+    moment, time = Moment(trail[-1], before), vae_fit.step_time_of(config)
     dims = trail.shape[1]
     return make(own, forecast, dims, *input_range(data), dt, moment, trail, time)
 
@@ -98,7 +94,7 @@ def input_range(data: Data) -> tuple[np.ndarray, np.ndarray]:
 
 def of_state_space(run: Run, s: int, data: Data) -> tuple[Own, Callable, float]:
     """Functions of a state-space model, its forecast, and the time of a step: that of the data."""
-    dt = recorded.step_time_of(run.config).length
+    dt = vae_fit.step_time_of(run.config).length
     problem, params = dynamics_fit.problem_of(run.config, data), run.agents[s].params
     filtered = fitted_dynamics.filter_of(run.config, problem.model, params)
     forecast = partial(fitted_dynamics.forecast, problem.model, params, filtered)
@@ -107,9 +103,9 @@ def of_state_space(run: Run, s: int, data: Data) -> tuple[Own, Callable, float]:
 
 def of_sequence_vae(run: Run, s: int, data: Data) -> tuple[Own, Callable, float]:
     """Functions of a sequence VAE, its forecast, and the time of a step, which is its own."""
-    config = recorded.fitting(run.config, data)
-    model, params, known = make_model(config), run.agents[s].params, recorded.known_of(config)
-    training, _ = recorded.split(config, data)
+    config = vae_fit.fitting(run.config, data)
+    model, params, known = make_model(config), run.agents[s].params, vae_fit.known_of(config)
+    training, _ = vae_fit.split(config, data)
     information = latent_information.after(
         *(model, params, known, gathered(model, params, known, training)),
         *(config.vae.prior_speed, config.vae.noise),

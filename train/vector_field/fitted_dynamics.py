@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.planning.stimulation import PredictiveModel
 from jaxrl.dynamics.state_space import channels, forecasts
 from jaxrl.dynamics.state_space.field_posterior import (
     FieldPosterior,
@@ -30,12 +31,11 @@ from jaxrl.dynamics.state_space.filter import (
 from jaxrl.dynamics.state_space.information import gather_all
 from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement, step
 from jaxrl.dynamics.state_space.smoother import smooth_states
-from jaxrl.dynamics.stimulation import PredictiveModel
-from train.host import compiled
-from train.vector_field import baselines, selection, state_space
+from train.host.machine import compiled
 from train.vector_field.config import Config
-from train.vector_field.dynamics_fit import Problem, prediction_of
 from train.vector_field.learners import Own, States
+from train.vector_field.recorded import baselines, selection, state_space
+from train.vector_field.recorded.dynamics_fit import Problem, prediction_of
 
 PARTICLES = 400
 """Of quantiles; means need fewer, `state_space.PARTICLES`."""

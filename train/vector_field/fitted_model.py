@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.stimulation import PredictiveModel
-from jaxrl.precision import in_float32
+from jaxrl.dynamics.planning.stimulation import PredictiveModel
+from jaxrl.numerics.precision import in_float32
 from train.host.errors import UsageError
+from train.vector_field.data.step_time import StepTime
 from train.vector_field.fitted_arguments import (
     Sizes,
     array_of,
@@ -25,7 +26,6 @@ from train.vector_field.fitted_arguments import (
     whole,
 )
 from train.vector_field.learners import Own, States
-from train.vector_field.step_time import StepTime
 
 
 class Moment(NamedTuple):

@@ -2,10 +2,10 @@
 
 from typing import Any, get_args
 
-from jaxrl.agents import field_learner
 from jaxrl.dynamics import bases
-from jaxrl.dynamics.stimulation import OBJECTIVES
-from train.host.config import names_below
+from jaxrl.dynamics.learners import field_learner
+from jaxrl.dynamics.planning.stimulation import OBJECTIVES
+from train.host.plain_config import names_below
 from train.vector_field.config import BASES, CART_POLE, Config, of_dimension, policy
 
 

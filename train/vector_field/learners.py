@@ -12,18 +12,18 @@ import numpy as np
 from envs.vector_field import VectorField
 from envs.vector_field.fields import FIELDS
 from envs.vector_field.params import Params
-from jaxrl import linalg
-from jaxrl.agents import field_learner, sequence_vae, state_space_learner
-from jaxrl.agents.sequence_vae import Knowledge
-from jaxrl.dynamics import stimulation
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.latent_scores import affine_alignment, aligned_velocity
+from jaxrl.dynamics.learners import field_learner, sequence_vae, state_space_learner
+from jaxrl.dynamics.learners.sequence_vae import Knowledge
+from jaxrl.dynamics.networks import latent_filter, latent_information
+from jaxrl.dynamics.networks.latent import SequenceVAE
+from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.planning.stimulation import Known, PredictiveModel
 from jaxrl.dynamics.posterior import Posterior
-from jaxrl.dynamics.state_space import choice
 from jaxrl.dynamics.state_space.model import StateSpace
-from jaxrl.dynamics.stimulation import Known, PredictiveModel
-from jaxrl.networks import latent_filter, latent_information
-from jaxrl.networks.latent import SequenceVAE
+from jaxrl.dynamics.state_space.online import choice
+from jaxrl.numerics import linalg
 from jaxrl.types import Agent, AgentState, PyTree
 
 

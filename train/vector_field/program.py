@@ -6,26 +6,19 @@ from typing import Any
 
 import jax
 
-from train.host import metrics_file
 from train.host.errors import UsageError
+from train.host.files import metrics_file
 from train.host.numbers import quantity
 from train.host.program import Program, Run
-from train.host.run import Result, train_program
-from train.host.settings import Evaluation
-from train.vector_field import (
-    baselines,
-    dynamics_fit,
-    dynamics_pictures,
-    experiment_baselines,
-    film,
-    pictures,
-    recorded,
-    recordings,
-    scene,
-    scores,
-)
+from train.host.running.run import Result, train_program
+from train.host.training import Evaluation
+from train.vector_field import experiment_baselines
 from train.vector_field.config import PRESETS, SUMMARIES, Config, preset_for
+from train.vector_field.data import recordings
+from train.vector_field.experiment import scores
 from train.vector_field.idle import idle
+from train.vector_field.pictures import film, run_pictures, scene
+from train.vector_field.recorded import baselines, dynamics_fit, dynamics_pictures, vae_fit
 from train.vector_field.training import make_training, samples_of
 
 
@@ -37,20 +30,20 @@ def draw(run: Run, games: int, key: jax.Array, evaluation: Evaluation | None = N
     del games, key
     if run.config.data:
         has_filter = run.config.learner == "state_space"
-        draw_all = (dynamics_pictures if has_filter else recorded).draw_all
+        draw_all = (dynamics_pictures if has_filter else vae_fit).draw_all
         return draw_all(run.directory, run.config, run.agents)
-    traces = pictures.traces_of(run.config, run.state)
+    traces = run_pictures.traces_of(run.config, run.state)
     simple = None
     try:
         with baselines.warn_of_failure():
             simple = experiment_baselines.of_run(run)
     except UsageError:  # samples are lost, which `write_recordings` says after all else is drawn
         pass
-    paths = pictures.draw_all(run.directory, run.config, run.agents, traces, simple)
+    paths = run_pictures.draw_all(run.directory, run.config, run.agents, traces, simple)
     paths += write_recordings(run)
     found = samples_of(run)
     if found is not None:
-        path = pictures.draw_channels(run.directory, run.config, run.agents, found)
+        path = run_pictures.draw_channels(run.directory, run.config, run.agents, found)
         paths += [path] if path else []
     if evaluation is None:
         paths.append(film.film(run.directory, run.config, make_training, run.updates))

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.dynamics import input_limits
-from jaxrl.dynamics.input_limits import Limits
-from jaxrl.dynamics.next_inputs import Question
-from train.host import array_files
+from jaxrl.dynamics.planning import input_limits
+from jaxrl.dynamics.planning.input_limits import Limits
+from jaxrl.dynamics.planning.next_inputs import Question
 from train.host.errors import UsageError
+from train.host.files import array_files
 from train.vector_field.fitted_model import Fitted
 
 MOST_STEPS = 1_000

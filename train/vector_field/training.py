@@ -10,9 +10,9 @@ import numpy as np
 from envs.vector_field.params import Params
 from jaxrl.loop import Metrics
 from jaxrl.types import AgentState
-from train.host import settings, snapshots
+from train.host.files import snapshots
 from train.host.program import Run
-from train.vector_field import dynamics_fit, experiments, recorded, scores
+from train.host.training import Training
 from train.vector_field.config import (
     Config,
     check,
@@ -21,9 +21,11 @@ from train.vector_field.config import (
     make_learner,
     policies_of,
 )
+from train.vector_field.experiment import experiments, scores
+from train.vector_field.experiment.reach import grid_points, projected
+from train.vector_field.experiment.stopping import StopRule
 from train.vector_field.learners import Learner
-from train.vector_field.reach import grid_points, projected
-from train.vector_field.stopping import StopRule
+from train.vector_field.recorded import dynamics_fit, vae_fit
 
 SAMPLES_PER_UPDATE = 50
 """Samples of each experiment in one update, and so between two scores."""
@@ -49,11 +51,11 @@ class State(NamedTuple):
     updates: jax.Array  # int32
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: Config) -> Training:
     """Raises ValueError, in one line, for an invalid configuration."""
     check(config)
     if config.data:
-        fits = dynamics_fit if config.learner == "state_space" else recorded
+        fits = dynamics_fit if config.learner == "state_space" else vae_fit
         return fits.make_training(config)
     env = make_env(config)
     learner = make_learner(config)
@@ -84,7 +86,7 @@ def make_training(config: Config) -> settings.Training:
         return state, Metrics(jnp.zeros((), jnp.int32), {}, measures)
 
     pairs = [f"{f.replace('_', ' ')}: {p}" for f in config.env.fields for p in config.policies]
-    return settings.Training(
+    return Training(
         init=init,
         update=update,
         evaluate=lambda *of_seeds: scores.evaluate(config, learner, env, *of_seeds),

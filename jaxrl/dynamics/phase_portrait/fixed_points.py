@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxrl.dynamics.phase_portrait.kinds import kind_of, rates
 from jaxrl.dynamics.phase_portrait.region import Region
-from jaxrl.linalg import matmul, solve_positive
+from jaxrl.numerics.linalg import matmul, solve_positive
 
 Step = Callable[[jax.Array, jax.Array], jax.Array]
 """(z [d], u [m]) -> the next z [d]."""

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.phase_portrait.fixed_points import Step, move
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 FREE = 8
 """One part in so many of the steps is left for tangents to turn, before their growth counts."""

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxrl.dynamics.state_space.model import Params
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 LEAST_COUNT = 0.3
 """Stands for a count of 0, whose own best rate has no logarithm."""

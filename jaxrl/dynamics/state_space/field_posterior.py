@@ -28,15 +28,16 @@ import jax.numpy as jnp
 from flax import struct
 from jax.scipy.linalg import solve_triangular
 
-from jaxrl import checks, linalg
+from jaxrl import checks
 from jaxrl.checks import Positive
+from jaxrl.dynamics.planning.stimulation import PredictiveModel
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.filter import clip_state
 from jaxrl.dynamics.state_space.information import Information, innovation_root
 from jaxrl.dynamics.state_space.model import Params, StateSpace, step
 from jaxrl.dynamics.state_space.move import Parameters, parameters, regressors, replace
-from jaxrl.dynamics.stimulation import PredictiveModel
-from jaxrl.linalg import matmul
+from jaxrl.numerics import linalg
+from jaxrl.numerics.linalg import matmul
 
 
 @struct.dataclass

@@ -17,7 +17,7 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.model import Params, StateSpace, step
 from jaxrl.dynamics.state_space.small_matrices import inverse
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 Prediction = Literal["extended", "cubature"]
 NEWTON_STEPS = 3

@@ -17,7 +17,7 @@ from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.filter import clip_state
 from jaxrl.dynamics.state_space.model import Params, StateSpace, step
 from jaxrl.dynamics.state_space.quantiles import quantiles
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 BATCH = 32
 """Beliefs whose particles are in memory at once."""

@@ -19,13 +19,13 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jax.scipy.linalg import solve_triangular
 
-from jaxrl import linalg
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space.filter import Prediction, Record, correct, first_belief, predict
 from jaxrl.dynamics.state_space.model import Params, StateSpace
 from jaxrl.dynamics.state_space.move import parameters, regressors, replace
-from jaxrl.linalg import matmul
+from jaxrl.numerics import linalg
+from jaxrl.numerics.linalg import matmul
 
 BLOCK = 128
 """Steps whose derivatives are in memory at once."""

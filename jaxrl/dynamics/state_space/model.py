@@ -20,7 +20,7 @@ from jaxrl import checks
 from jaxrl.checks import Count, CountOrZero, Positive
 from jaxrl.dynamics import bases
 from jaxrl.dynamics.bases import Basis
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 Effect = Literal["linear", "mlp", "state_mlp"]
 HIDDEN = 16

@@ -8,7 +8,7 @@ kept for them. Letters: d rows.
 import jax
 import jax.numpy as jnp
 
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 
 @jax.custom_jvp

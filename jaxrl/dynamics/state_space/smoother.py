@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.state_space.filter import Filtered
 from jaxrl.dynamics.state_space.small_matrices import inverse
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 
 
 class _Back(NamedTuple):

@@ -11,11 +11,11 @@ from envs.grid.env import Grid
 from envs.grid.layouts import Layout
 from envs.grid.observations import coordinates
 from jaxrl import loop
-from jaxrl.agents import allo
-from jaxrl.networks.encoder import Encoder, Fourier
 from jaxrl.networks.mlp import MLP
-from jaxrl.spectral import allo_state, allo_walks, laplacian, subspace
-from jaxrl.spectral.allo_config import outputs
+from jaxrl.spectral import laplacian, subspace
+from jaxrl.spectral.learning import allo, allo_state, allo_walks
+from jaxrl.spectral.learning.allo_config import outputs
+from jaxrl.spectral.learning.encoder import Encoder, Fourier
 from jaxrl.types import Transition
 
 N, T = 100, 50

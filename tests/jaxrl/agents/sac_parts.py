@@ -8,8 +8,8 @@ import numpy as np
 from scipy import stats
 
 from jaxrl.agents import sac
-from jaxrl.distributions import Normal, Squashed
-from jaxrl.n_step_replay import Batch
+from jaxrl.losses.distributions import Normal, Squashed
+from jaxrl.losses.n_step import Batch
 from jaxrl.types import Transition
 
 B, N, D, A, K = 6, 4, 3, 2, 2

@@ -13,12 +13,10 @@ import pytest
 from scipy import stats
 
 from envs.grid.layouts import parse
-from jaxrl.agents import allo
-from jaxrl.networks import encoder
-from jaxrl.networks.encoder import Encoder
 from jaxrl.networks.mlp import MLP
-from jaxrl.spectral import allo_state, allo_walks, objectives
-from jaxrl.spectral.allo_config import outputs
+from jaxrl.spectral.learning import allo, allo_state, allo_walks, encoder, objectives
+from jaxrl.spectral.learning.allo_config import outputs
+from jaxrl.spectral.learning.encoder import Encoder
 from jaxrl.types import Transition
 from tests.jaxrl.agents.allo_parts import SMALL, random_walks, training
 

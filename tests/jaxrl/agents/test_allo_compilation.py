@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from envs.grid.layouts import parse
-from jaxrl.agents import allo
-from jaxrl.spectral import allo_walks
+from jaxrl.spectral.learning import allo, allo_walks
 from tests.jaxrl.agents.allo_parts import SMALL, random_walks, training
 
 MAZES = (parse("....\n.##.\n...."), parse(".....\n#.#.#\n..#.#"))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from jaxrl import loop
-from jaxrl.agents import allo
-from jaxrl.spectral import allo_state, allo_walks, pairs, subspace
+from jaxrl.spectral import pairs, subspace
+from jaxrl.spectral.learning import allo, allo_state, allo_walks
 from tests.jaxrl.agents.allo_parts import SMALL, N, T, Training, similarity, training, truth_of
 
 

@@ -12,11 +12,13 @@ import numpy as np
 import optax
 import pytest
 
-from jaxrl import loop, n_step_replay, q_losses, replay
+from jaxrl import loop
 from jaxrl.agents import dqn
-from jaxrl.n_step_replay import Batch
+from jaxrl.losses import n_step, q_learning
+from jaxrl.losses.n_step import Batch
 from jaxrl.networks.dueling import QNetwork
 from jaxrl.networks.mlp import MLP
+from jaxrl.replay import uniform
 from jaxrl.types import Transition
 from tests.jaxrl import toy_environments as toys
 from tests.jaxrl.agents.dqn_parts import A, D, N, arrays, assert_equal, init_state, random_rollout
@@ -87,7 +89,7 @@ def test_values_are_the_closed_forms(case: Case):
     state, _ = jax.jit(lambda key: chunk(train.init(key)))(jax.random.key(1))
 
     outputs: Any = network.apply(state.agent.learner.params, env.observations())
-    q = q_losses.values(outputs, config.value_range)
+    q = q_learning.values(outputs, config.value_range)
     np.testing.assert_allclose(np.asarray(q), env.optimal_q(discount), atol=case.tolerance)
 
     best = dqn.make(network, config, greedy=True)
@@ -112,7 +114,7 @@ def test_double_and_max_targets_by_hand():
         next_obs=jnp.ones((3, 1)),
     )
     key = jax.random.key(0)
-    target = partial(q_losses.td_target, Table().apply, params, target_params, batch)
+    target = partial(q_learning.td_target, Table().apply, params, target_params, batch)
     double = target(key, double=True, value_range=None)
     np.testing.assert_allclose(double, [1 + 0.5 * 20, 2 + 0.1 * 20, 3])
     largest = target(jax.random.clone(key), double=False, value_range=None)
@@ -125,7 +127,7 @@ def test_loss_by_hand():
     obs, nothing = jnp.ones((2, 1)), jnp.zeros(2)
     batch = Batch(obs, jnp.array([0, 1]), nothing, nothing, obs)
     target = jnp.array([0.5, 5.0])
-    loss = jax.value_and_grad(q_losses.loss, has_aux=True)
+    loss = jax.value_and_grad(q_learning.loss, has_aux=True)
     rest = (target, jax.random.key(0), 1.0, None)
     (value, (q, error)), grads = loss(params, Table().apply, batch, *rest)
     np.testing.assert_allclose(value, (0.125 + 2.5) / 2)
@@ -147,7 +149,7 @@ def test_the_squared_error_can_be_asked_for(changes):
     batch = Batch(obs, jnp.array([0, 1]), nothing, nothing, obs, jnp.array([1.0, 0.1]))
     delta = dqn.Config(**changes).loss_delta
     rest = (jnp.array([0.5, 5.0]), jax.random.key(0), delta, None)
-    loss = jax.value_and_grad(q_losses.loss, has_aux=True)
+    loss = jax.value_and_grad(q_learning.loss, has_aux=True)
     (value, _), grads = loss(params, Table().apply, batch, *rest)
     np.testing.assert_allclose(value, (0.125 + 0.1 * 4.5) / 2, rtol=1e-6)
     np.testing.assert_allclose(arrays(grads)[0], [[0.5 / 2, -0.3 / 2]], rtol=1e-6)
@@ -171,11 +173,11 @@ def test_batches_hold_n_step_targets(n):
     steps = random_rollout(0, length=9)
     # What 7 rows keep.
     rows = [jax.tree.map(lambda x, t=t: np.asarray(x)[t], steps) for t in range(2, 9)]
-    ring = replay.init(n_step_replay.example(jnp.zeros(D)), 7, N)
+    ring = uniform.init(n_step.example(jnp.zeros(D)), 7, N)
     for part in (slice(0, 4), slice(4, 9)):
-        ring = replay.add(ring, jax.tree.map(lambda x, part=part: x[part], steps))
+        ring = uniform.add(ring, jax.tree.map(lambda x, part=part: x[part], steps))
 
-    sample = jax.jit(n_step_replay.sample, static_argnums=(2, 3, 4))
+    sample = jax.jit(n_step.sample, static_argnums=(2, 3, 4))
     batch = sample(ring, jax.random.key(0), 3, 50, n, 0.8)
     assert batch.obs.shape == (3, 50, D)
     starts = {

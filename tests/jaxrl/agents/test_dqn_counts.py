@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxrl import q_losses
 from jaxrl.agents import dqn
-from jaxrl.n_step_replay import Batch
+from jaxrl.losses import q_learning
+from jaxrl.losses.n_step import Batch
 from tests.jaxrl.agents.dqn_parts import Mlp, N, arrays, assert_equal, init_state, random_rollout
 
 
@@ -76,10 +76,10 @@ def test_learning_rate_falls_linearly_in_gradient_updates():
     @jax.jit
     def expected_step(learner, params, state, batch):
         noise = jax.random.split(jax.random.key(0))  # which this network does not have
-        target = q_losses.td_target(
+        target = q_learning.td_target(
             network.apply, learner.params, learner.target_params, batch, noise[0], True, None
         )
-        error = lambda x: q_losses.loss(x, network.apply, batch, target, noise[1], 1.0, None)[0]
+        error = lambda x: q_learning.loss(x, network.apply, batch, target, noise[1], 1.0, None)[0]
         changes, state = reference.update(jax.grad(error)(params), state, params)
         return optax.apply_updates(params, changes), state
 

@@ -12,11 +12,12 @@ import pytest
 
 from envs.vector_field import VectorField
 from jaxrl import loop
-from jaxrl.agents import field_learner
-from jaxrl.agents.field_learner import Config, World
-from jaxrl.dynamics import rbf, stimulation
+from jaxrl.dynamics import rbf
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.stimulation import Extras, Known
+from jaxrl.dynamics.learners import field_learner
+from jaxrl.dynamics.learners.field_learner import Config, World
+from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.planning.stimulation import Extras, Known
 from jaxrl.types import Agent, Transition
 
 GRID = rbf.Grid(per_axis=5, half_width=2.0)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl import planning
-from jaxrl.agents import field_learner
-from jaxrl.agents.field_learner import Config, World
-from jaxrl.dynamics import bases, distillation, stimulation
+from jaxrl.dynamics import bases
 from jaxrl.dynamics.kalman import Belief
-from jaxrl.dynamics.stimulation import Extras, Known
+from jaxrl.dynamics.learners import field_learner
+from jaxrl.dynamics.learners.field_learner import Config, World
+from jaxrl.dynamics.planning import distillation, icem, stimulation
+from jaxrl.dynamics.planning.stimulation import Extras, Known
 from jaxrl.types import Transition
 
 DT, Q, T = 0.1, 0.02, 200
@@ -119,7 +119,7 @@ def test_circles_fill_the_box_of_polynomials(basis, radius):
     np.testing.assert_allclose(found, np.stack(expected, axis=1), atol=1e-5)
 
 
-PLANNER = planning.Config(horizon=4, candidates=16, iterations=2, elites=4)
+PLANNER = icem.Config(horizon=4, candidates=16, iterations=2, elites=4)
 LINE = World(lambda u, z, numbers: u, lambda z, numbers: (z, jnp.zeros(2)))
 KNOWN = Known(jnp.array(DT), -jnp.ones(2), jnp.ones(2), ())
 

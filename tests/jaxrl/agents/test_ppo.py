@@ -13,9 +13,9 @@ import pytest
 
 from jaxrl import acting, evaluate, loop
 from jaxrl.agents import ppo
-from jaxrl.distributions import Categorical
+from jaxrl.losses.distributions import Categorical
+from jaxrl.losses.policy_gradient import Batch
 from jaxrl.networks.mlp import MLP, ActorCritic, GaussianActorCritic
-from jaxrl.policy_gradient import Batch
 from jaxrl.types import Transition
 from tests.jaxrl import toy_environments as toy
 

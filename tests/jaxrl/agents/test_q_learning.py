@@ -10,8 +10,8 @@ import pytest
 from envs.grid.env import Grid
 from envs.grid.layouts import parse
 from jaxrl import acting, loop
-from jaxrl.agents import q_learning
-from jaxrl.spectral.options import Options
+from jaxrl.spectral.control import q_learning
+from jaxrl.spectral.control.options import Options
 from jaxrl.types import Transition
 
 S, A = 7, 3

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl import replay
 from jaxrl.agent_checker import agent_checker
 from jaxrl.agents import sac
-from jaxrl.distributions import Normal, Squashed
+from jaxrl.losses.distributions import Normal, Squashed
 from jaxrl.networks.continuous import GaussianActor, QFunctions
 from jaxrl.networks.mlp import MLP
+from jaxrl.replay import uniform
 from tests.jaxrl import toy_environments as toys
 from tests.jaxrl.agents.sac_parts import (
     HIGH,
@@ -267,7 +267,7 @@ def test_the_replay_holds_scaled_actions_and_true_successors():
     state = jax.jit(one.init)(jax.random.key(0), jnp.zeros(D))
     rollout = random_rollout(0)
     state, _ = one.update(state, rollout, jax.random.key(1))
-    stored = replay.take(state.replay.data, jnp.array([[0] * N, [1] * N]), jnp.arange(N))
+    stored = uniform.take(state.replay.data, jnp.array([[0] * N, [1] * N]), jnp.arange(N))
     chex.assert_trees_all_equal(stored, rollout._replace(action=rollout.extras, extras=()))
 
 

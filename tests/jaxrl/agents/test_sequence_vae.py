@@ -11,19 +11,27 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from jaxrl import loop, planning, replay
-from jaxrl.agents import sequence_vae
-from jaxrl.agents.sequence_vae import Config, Step
-from jaxrl.dynamics import sequence_elbo, stimulation
+from jaxrl import loop
+from jaxrl.dynamics import sequence_elbo
 from jaxrl.dynamics.bases import Fourier
 from jaxrl.dynamics.latent_scores import k_step_r2
+from jaxrl.dynamics.learners import sequence_vae
+from jaxrl.dynamics.learners.sequence_vae import Config, Step
+from jaxrl.dynamics.networks import latent_filter, latent_information
+from jaxrl.dynamics.networks.decoder import Decoder
+from jaxrl.dynamics.networks.fields import (
+    ActionEffect,
+    FourierField,
+    LinearField,
+    MLPField,
+    RBFField,
+)
+from jaxrl.dynamics.networks.latent import SequenceVAE
+from jaxrl.dynamics.networks.recognition import GRURecognition
+from jaxrl.dynamics.planning import icem, stimulation
+from jaxrl.dynamics.planning.stimulation import Known
 from jaxrl.dynamics.rbf import Grid
-from jaxrl.dynamics.stimulation import Known
-from jaxrl.networks import latent_filter, latent_information
-from jaxrl.networks.decoder import Decoder
-from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
-from jaxrl.networks.latent import SequenceVAE
-from jaxrl.networks.recognition import GRURecognition
+from jaxrl.replay import uniform
 from jaxrl.types import Transition
 
 D, CHANNELS, DT, W = 2, 4, 0.1, 5
@@ -35,7 +43,7 @@ MODEL = SequenceVAE(
     Decoder(D, CHANNELS),
 )
 ELBO = sequence_elbo.Config(samples=2, k_steps=2)
-PLANNER = planning.Config(horizon=4, candidates=8, iterations=1, elites=2)
+PLANNER = icem.Config(horizon=4, candidates=8, iterations=1, elites=2)
 CONFIG = Config(
     elbo=ELBO,
     window=W,
@@ -127,11 +135,11 @@ def bumps(z: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("steps", [3, 9, 27])  # less than a window; some; more than the capacity
 def test_windows_of_memory_are_the_newest_and_any_older_ones(steps):
     config = replace(CONFIG, older_windows=40)
-    memory = replay.init(Step(jnp.zeros(1), jnp.zeros(1)), config.capacity, 1)
+    memory = uniform.init(Step(jnp.zeros(1), jnp.zeros(1)), config.capacity, 1)
     number = jnp.arange(1.0, steps + 1)
     for row in number:
         row = row.reshape(1, 1, 1)
-        memory = replay.add(memory, Step(row, 100 + row))
+        memory = uniform.add(memory, Step(row, 100 + row))
     found = jax.jit(partial(sequence_vae.newest_and_older, config))(memory, jax.random.key(0))
     assert found.y.shape == found.before.shape == (41, W, 1)
     listed = list(range(1, steps + 1))[-config.capacity :]
@@ -162,8 +170,8 @@ def test_the_count_is_a_sum_over_the_newest_steps(steps):
     rng = np.random.default_rng(3)
     y, u = rng.normal(size=(steps, 1, CHANNELS)), rng.normal(size=(steps, 1, D))
     example = Step(jnp.zeros(CHANNELS), jnp.zeros(D))
-    memory = replay.init(example, CONFIG.capacity, 1)
-    memory = replay.add(memory, Step(single(y), single(u)))
+    memory = uniform.init(example, CONFIG.capacity, 1)
+    memory = uniform.add(memory, Step(single(y), single(u)))
     count = jax.jit(partial(sequence_vae.recounted_information, CONFIG, MODEL))
     found = count((PARAMS, KNOWN, memory))
     first = latent_information.initial(MODEL, PARAMS, KNOWN, CONFIG.prior_speed, CONFIG.noise)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from envs.vector_field import VectorField
-from jaxrl import agent_checker, loop, planning
-from jaxrl.agents import state_space_learner
-from jaxrl.agents.state_space_learner import Config
-from jaxrl.dynamics import standstill, stimulation
+from jaxrl import agent_checker, loop
 from jaxrl.dynamics.bases import Grid, Polynomial
-from jaxrl.dynamics.state_space import candidates, choice
+from jaxrl.dynamics.learners import state_space_learner
+from jaxrl.dynamics.learners.state_space_learner import Config
+from jaxrl.dynamics.planning import icem, standstill, stimulation
+from jaxrl.dynamics.planning.stimulation import Known
 from jaxrl.dynamics.state_space.model import StateSpace
-from jaxrl.dynamics.stimulation import Known
+from jaxrl.dynamics.state_space.online import candidates, choice
 
 CHANNELS = 6
 ENV = VectorField("limit_cycle", "linear", "gaussian", CHANNELS)
@@ -28,7 +28,7 @@ MODELS = tuple(
     StateSpace(jnp.zeros(CHANNELS, bool), 2, 2, field)
     for field in (Polynomial(degree=3, half_width=3.0), Grid(per_axis=4, half_width=4.0))
 )
-PLANNER = planning.Config(horizon=4, candidates=6, iterations=1, elites=2)
+PLANNER = icem.Config(horizon=4, candidates=6, iterations=1, elites=2)
 HELD = stimulation.Config(kind="hold", hold_steps=4, at_edge=True)
 CONFIG = Config(capacity=60, first_fit=30, growth=1.3, first_steps=2, steps=1, policy=HELD)
 
@@ -229,8 +229,8 @@ def test_inputs_are_random_where_plans_have_kept_the_state():
 def test_the_field_is_learned_within_500_samples():
     """Far better than a field of 0, whose error is 1, with twenty channels nobody knows."""
     from train.vector_field import learners
-    from train.vector_field.experiments import fields_at, relative_error
-    from train.vector_field.reach import scored_points
+    from train.vector_field.experiment.experiments import fields_at, relative_error
+    from train.vector_field.experiment.reach import scored_points
 
     env = VectorField("limit_cycle", "linear", "gaussian", 20)
     models = tuple(

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.dynamics import distillation
-from jaxrl.dynamics.distillation import Config
+from jaxrl.dynamics.planning import distillation
+from jaxrl.dynamics.planning.distillation import Config
 
 SMALL = Config(width=5, outputs=3, learning_rate=0.05, batch=4, remembered=6)
 

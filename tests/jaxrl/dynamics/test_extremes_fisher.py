@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from jaxrl.dynamics import fisher
+from jaxrl.dynamics.planning import fisher
 from tests.jaxrl.extremes import (
     EPS,
     MAX,

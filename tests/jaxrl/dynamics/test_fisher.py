@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.dynamics import fisher, kalman, rbf
+from jaxrl.dynamics import kalman, rbf
+from jaxrl.dynamics.planning import fisher
 
 H, D, DT = 5, 2, 0.2  # states of a path, latent dimensions, time of a step
 GRID = rbf.Grid(per_axis=3, half_width=1.5)

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.dynamics import input_limits
-from jaxrl.dynamics.input_limits import Limits
+from jaxrl.dynamics.planning import input_limits
+from jaxrl.dynamics.planning.input_limits import Limits
 
 LOW, HIGH = jnp.array([-1.0, 0.0]), jnp.array([1.0, 0.5])
 within = jax.jit(input_limits.admissible, static_argnums=(3, 4))

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl import planning
-from jaxrl.dynamics import next_inputs, posterior, rbf, stimulation
-from jaxrl.dynamics.input_limits import Limits, broken
-from jaxrl.dynamics.next_inputs import Question
-from jaxrl.dynamics.stimulation import PredictiveModel
+from jaxrl.dynamics import posterior, rbf
+from jaxrl.dynamics.planning import icem, next_inputs, stimulation
+from jaxrl.dynamics.planning.input_limits import Limits, broken
+from jaxrl.dynamics.planning.next_inputs import Question
+from jaxrl.dynamics.planning.stimulation import PredictiveModel
 
 GRID, DT, NOISE = rbf.Grid(per_axis=6, half_width=2.5), 0.2, 2.0
 
@@ -61,7 +61,7 @@ def test_many_plans_are_weighed_in_parts(question, monkeypatch):
 
 def test_the_best_plan_is_better_than_chance_and_within_the_limits(question):
     (question, _), steps, hold = question, 20, 4
-    config = planning.Config(horizon=5, candidates=48, elites=8, iterations=5, initial_std=1.0)
+    config = icem.Config(horizon=5, candidates=48, elites=8, iterations=5, initial_std=1.0)
     search = jax.jit(lambda key: next_inputs.best(question, config, hold, steps, key))
     draw = jax.jit(lambda key: next_inputs.random(question, 200, hold, steps, key))
     plan, others = search(jax.random.key(0)), draw(jax.random.key(1))

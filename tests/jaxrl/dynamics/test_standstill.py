@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxrl.dynamics import standstill
-from jaxrl.dynamics.standstill import Config
+from jaxrl.dynamics.planning import standstill
+from jaxrl.dynamics.planning.standstill import Config
 
 CONFIG = Config(window=6.0, radius=0.3, random_steps=4)
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl import planning
-from jaxrl.dynamics import rbf, stimulation
-from jaxrl.dynamics.stimulation import Config, PredictiveModel, Weights
+from jaxrl.dynamics import rbf
+from jaxrl.dynamics.planning import icem, stimulation
+from jaxrl.dynamics.planning.stimulation import Config, PredictiveModel, Weights
 
 GRID = rbf.Grid(per_axis=4, half_width=2.0)
 CENTRES, WIDTH = np.asarray(GRID.centres(), np.float64), GRID.width
 DT, BLUR, D, P = 0.3, 0.7, 2, 16
 LOW, HIGH = jnp.array([-1.0, -2.0]), jnp.array([1.0, 2.0])
-PLANNER = planning.Config(horizon=4, candidates=12, iterations=2, elites=3)
+PLANNER = icem.Config(horizon=4, candidates=12, iterations=2, elites=3)
 PLANNED = Config(planner=PLANNER, replan_steps=3)
 single = partial(jnp.asarray, dtype=jnp.float32)
 

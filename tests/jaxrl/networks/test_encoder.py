@@ -10,9 +10,9 @@ import optax
 import pytest
 from flax import linen as nn
 
-from jaxrl.networks import encoder as encoder_module
-from jaxrl.networks.encoder import Encoder, Fourier, TwoSided
 from jaxrl.networks.mlp import MLP
+from jaxrl.spectral.learning import encoder as encoder_module
+from jaxrl.spectral.learning.encoder import Encoder, Fourier, TwoSided
 
 
 def fourier(frequencies: int, x: jax.Array) -> Any:

@@ -10,7 +10,7 @@ import jraph
 import numpy as np
 import pytest
 
-from jaxrl.distributions import Joint, Squashed
+from jaxrl.losses.distributions import Joint, Squashed
 from jaxrl.networks.graph import (
     GraphActorCritic,
     GraphTorso,

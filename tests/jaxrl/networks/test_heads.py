@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.distributions import Categorical, Clipped, Joint, Normal, PerNode, Squashed
+from jaxrl.losses.distributions import Categorical, Clipped, Joint, Normal, PerNode, Squashed
 from jaxrl.networks.heads import (
     BoxHead,
     DiscreteHead,

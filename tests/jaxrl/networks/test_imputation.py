@@ -11,13 +11,13 @@ import pytest
 from scipy import stats
 
 from jaxrl.dynamics import sequence_elbo
+from jaxrl.dynamics.networks import imputation
+from jaxrl.dynamics.networks.decoder import Decoder
+from jaxrl.dynamics.networks.fields import ActionEffect, RBFField
+from jaxrl.dynamics.networks.latent import SequenceVAE, Window
+from jaxrl.dynamics.networks.recognition import GRURecognition, MLPRecognition
 from jaxrl.dynamics.rbf import Grid
 from jaxrl.dynamics.sequence_elbo import Config
-from jaxrl.networks import imputation
-from jaxrl.networks.decoder import Decoder
-from jaxrl.networks.fields import ActionEffect, RBFField
-from jaxrl.networks.latent import SequenceVAE, Window
-from jaxrl.networks.recognition import GRURecognition, MLPRecognition
 
 T, CHANNELS = 9, 4
 RNG = np.random.default_rng(0)

@@ -12,12 +12,18 @@ from scipy import stats
 
 from jaxrl.dynamics import rbf, sequence_elbo
 from jaxrl.dynamics.bases import Fourier
+from jaxrl.dynamics.networks.decoder import Decoder
+from jaxrl.dynamics.networks.fields import (
+    ActionEffect,
+    FourierField,
+    LinearField,
+    MLPField,
+    RBFField,
+)
+from jaxrl.dynamics.networks.latent import SequenceVAE, Window
+from jaxrl.dynamics.networks.recognition import GRURecognition, LSTMRecognition, MLPRecognition
 from jaxrl.dynamics.rbf import Grid
 from jaxrl.dynamics.sequence_elbo import Config
-from jaxrl.networks.decoder import Decoder
-from jaxrl.networks.fields import ActionEffect, FourierField, LinearField, MLPField, RBFField
-from jaxrl.networks.latent import SequenceVAE, Window
-from jaxrl.networks.recognition import GRURecognition, LSTMRecognition, MLPRecognition
 
 T, CHANNELS, ACTIONS = 5, 4, 3
 Y: Any = np.random.default_rng(0).poisson(3.0, (T, CHANNELS)).astype(np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from jaxrl.distributions import Categorical, Normal, Squashed
+from jaxrl.losses.distributions import Categorical, Normal, Squashed
 from jaxrl.networks.conv import Conv, Convolution
 from jaxrl.networks.dueling import QNetwork, combine
 from jaxrl.networks.inputs import Flatten, OneHot

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from jaxrl.spectral import directed, laplacian, objectives
+from jaxrl.spectral import directed, laplacian
 from jaxrl.spectral.directed import Ritz
+from jaxrl.spectral.learning import objectives
 
 GAMMA = 0.9
 ritz = jax.jit(directed.ritz)

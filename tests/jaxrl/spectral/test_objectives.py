@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.agents import allo
-from jaxrl.spectral import allo_state, laplacian, objectives
-from jaxrl.spectral.objectives import Multipliers
+from jaxrl.spectral import laplacian
+from jaxrl.spectral.learning import allo, allo_state, objectives
+from jaxrl.spectral.learning.objectives import Multipliers
 
 S, D = 6, 4
 close = partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5)

@@ -8,8 +8,8 @@ import pytest
 from envs.grid.layouts import from_free
 from envs.grid.mazes import named
 from envs.grid.tables import Dynamics, dynamics, transition_matrix
+from jaxrl.spectral.control.options import Options, eigenoptions, none
 from jaxrl.spectral.laplacian import published_eigensystem
-from jaxrl.spectral.options import Options, eigenoptions, none
 
 
 def solve(feature: np.ndarray, tables: Dynamics, discount: float) -> np.ndarray:

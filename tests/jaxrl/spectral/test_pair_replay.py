@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxrl.spectral import pair_replay, pairs
+from jaxrl.spectral import pairs
+from jaxrl.spectral.learning import pair_replay
 
 
 def remembered(state, next_state, done, capacity: int, steps: int):

@@ -8,7 +8,7 @@ import pytest
 from envs.grid.layouts import from_free
 from envs.grid.mazes import named
 from envs.grid.tables import dynamics, transition_matrix
-from jaxrl.spectral import potentials
+from jaxrl.spectral.control import potentials
 from jaxrl.spectral.laplacian import published_eigensystem
 
 

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.spectral import laplacian, objectives, pair_replay, pairs, reweighted
+from jaxrl.spectral import laplacian, pairs, reweighted
+from jaxrl.spectral.learning import objectives, pair_replay
 
 T, S, A, DISCOUNT = 3, 3, 2, 0.7
 NEXT = np.array([[1, 2], [2, 2], [0, 1]])  # successor of state and action, not symmetric

@@ -11,17 +11,19 @@ import pytest
 from PIL import Image
 
 from jaxrl import checkpoint
-from jaxrl.spectral import allo_state, allo_walks
+from jaxrl.spectral.learning import allo_state, allo_walks
 from tests.train.host import crashes
 from train import evaluate, render
 from train.allo import scene, scores
 from train.allo.config import PRESETS, Config, learning_config, make_network
 from train.allo.program import PROGRAM
 from train.allo.training import make_problem, make_training
-from train.host import command, compiled, runs
-from train.host.metrics_file import read_metrics
+from train.host.command_line import command
+from train.host.files.metrics_file import read_metrics
+from train.host.files.run_directory import CHECKPOINTS
+from train.host.machine import compiled
 from train.host.program import Wanted
-from train.host.records import CHECKPOINTS
+from train.host.running import runs
 
 SMALL = (
     "--env.maze=GridMaze-9 --env.transitions=20000 --network.hidden 32 32 --agent.num-features=4 "

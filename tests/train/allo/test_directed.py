@@ -20,11 +20,12 @@ from tests.train.allo.test_allo import (
     read_arrays,
 )
 from train import evaluate
-from train.allo import directed, directed_maps, directed_scores, scene
+from train.allo import directed_scores, scene
+from train.allo.directed import directed_maps, directed_run
 from train.allo.training import make_problem
-from train.host import runs
-from train.host.metrics_file import read_metrics
+from train.host.files.metrics_file import read_metrics
 from train.host.program import Wanted
+from train.host.running import runs
 from train.policies import export as policies
 
 MAZE = "DR:0.1,.,.,.\n.,#,#,DD:0.1\nDU:0.1,#,#,.\n.,.,.,DL:0.1\n"  # a ring walked clockwise
@@ -161,9 +162,9 @@ def test_exact_eigenpairs_have_all_there_is(maze):
             true = np.asarray(getattr(problem.truth, side).eigenvectors)[:, k]
             cosine = abs(np.sum(w * vector.conj() * true)) / size(vector) / size(true)
             assert cosine == pytest.approx(1, abs=1e-4)
-    assert directed.convergence(config, pairs, P)["is_converged"]
+    assert directed_run.convergence(config, pairs, P)["is_converged"]
     mixed = pairs._replace(right=pairs.right + 0.3 * jnp.roll(pairs.right, 1, axis=1))
-    assert not directed.convergence(config, mixed, P)["is_converged"]
+    assert not directed_run.convergence(config, mixed, P)["is_converged"]
     row = directed_scores.seed_scores(mixed, None, problem.truth, times, 0.9)
     assert row["right"] < 0.98 < row["left"]
 

@@ -12,10 +12,12 @@ from PIL import Image
 from jaxrl.spectral import laplacian
 from tests.train.host import crashes
 from train import evaluate, render
-from train.allo import recorded, recorded_scores, scene
+from train.allo import scene
 from train.allo.config import Config
 from train.allo.program import PROGRAM
-from train.host import command, runs
+from train.allo.recorded import recorded_scores, recorded_training
+from train.host.command_line import command
+from train.host.running import runs
 
 allo_command = partial(command.main, PROGRAM)
 RING = 12
@@ -105,7 +107,7 @@ def test_a_run_on_ids_finds_the_eigenvectors_of_their_pairs(finished):
 def test_the_truth_of_ids_is_that_of_their_pairs(data):
     """And an update of a learner on them keeps all shapes."""
     config = configured(f"--transitions={data} {SMALL}")
-    problem, truth = recorded.make_problem(config), slow_truth(*walks())
+    problem, truth = recorded_training.make_problem(config), slow_truth(*walks())
     np.testing.assert_allclose(problem.truth.values, truth.values[:5], atol=1e-6)
     np.testing.assert_allclose(problem.truth.weight, truth.weight, atol=1e-6)
     inner = np.einsum(
@@ -239,5 +241,5 @@ def test_what_does_not_fit_is_one_line(flags, message, capsys, tmp_path, monkeyp
 def test_ids_without_positions_are_seen_one_hot(tmp_path):
     np.savez(tmp_path / "ids.npz", states=walks()[0], lengths=walks()[1])
     config = configured(f"--transitions={tmp_path}/ids.npz --agent.num-features=4")
-    found = recorded.make_problem(config)
+    found = recorded_training.make_problem(config)
     np.testing.assert_array_equal(found.points, np.eye(RING))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from train.allo import recordings
+from train.allo.recorded import recordings
 
 IDS = np.array([0, 1, 2, 3, 4, 0, 2])
 VECTORS = np.stack([IDS, IDS**2], axis=1).astype(float)

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from envs.grid import layouts, mazes, tables, windy
-from jaxrl.spectral import allo_walks, laplacian
-from train.allo import policies, winds
+from jaxrl.spectral import laplacian
+from jaxrl.spectral.learning import allo_walks
 from train.allo.config import Config, learning_config
 from train.allo.problem import make_problem as problem_of
 from train.allo.program import PROGRAM, make_training
+from train.allo.recorded import policies, winds
 from train.allo.training import make_problem
-from train.host import command
-from train.host.settings import Training
+from train.host.command_line import command
+from train.host.training import Training
 
 LAYOUT = layouts.parse("..#.\n.#..\n....")
 allo_command = partial(command.main, PROGRAM)

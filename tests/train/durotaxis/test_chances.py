@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from envs.durotaxis import rules
-from jaxrl.distributions import Normal, Squashed
-from train.durotaxis import chances
+from jaxrl.losses.distributions import Normal, Squashed
+from train.durotaxis.episodes import chances
 
 DRAWS = 20_000
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.durotaxis import rewards
+from envs.durotaxis.rewards import registry
 from jaxrl.loop import Metrics
 from jaxrl.networks.graph import PooledTorso
 from tests.train.images import assert_drawn
@@ -19,8 +19,8 @@ from train import evaluate, render
 from train.durotaxis.config import PRESETS, Config, make_env, name_of
 from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
-from train.host import command
-from train.host.metrics_file import read_metrics
+from train.host.command_line import command
+from train.host.files.metrics_file import read_metrics
 from train.policies import export
 
 SMALL = (
@@ -113,14 +113,14 @@ def test_presets_are_what_they_are_called():
     isotropic = make_env(PRESETS["isotropic"].env)[0]
     assert (isotropic.num_actions, isotropic.spawning) == (1, "isotropic")
     for preset in PRESETS.values():  # no preset pays for being alive, but that of the original
-        if not isinstance(preset.env.weights, rewards.SETS["normal"]):
+        if not isinstance(preset.env.weights, registry.SETS["normal"]):
             assert not {"survival", "company"} & set(type(preset.env.weights).NAMES)
 
 
 def test_weights_of_another_set_come_from_the_command_line():
     config = configured("normal --env.weights.hull 0.7 --env.weights.arrived 9")
     _, params = make_env(config.env)
-    assert params.weights == rewards.weights_of("normal", hull=0.7, arrived=9.0)
+    assert params.weights == registry.weights_of("normal", hull=0.7, arrived=9.0)
 
 
 def test_a_curriculum_moves_the_goal_away():

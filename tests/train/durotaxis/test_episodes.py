@@ -16,21 +16,24 @@ import pytest
 
 from envs.durotaxis.actions import FIXED, Bounds
 from jaxrl import evaluate as jaxrl_evaluate
-from jaxrl.statistics import wilson
+from jaxrl.numerics.statistics import wilson
 from jaxrl.types import Agent
 from tests.envs import durotaxis_oracle as oracle
 from tests.train import untrained
 from tests.train.images import assert_drawn
 from train import evaluate as evaluate_command
 from train.allo.program import PROGRAM as ALLO
-from train.durotaxis import episodes as colonies
-from train.durotaxis import evaluation, graphml, program, tables
+from train.durotaxis import evaluation, program
 from train.durotaxis.config import PRESETS, Config, experiment, make_env
-from train.durotaxis.record import NUMBERS, Episode
+from train.durotaxis.episodes import graphml, tables
+from train.durotaxis.episodes import playing as colonies
+from train.durotaxis.episodes.record import NUMBERS, Episode
 from train.durotaxis.training import make_parts
-from train.host import games, limits, records, runs
+from train.host.files import run_directory
 from train.host.program import Run
-from train.host.settings import Evaluation
+from train.host.running import runs
+from train.host.scoring import games, limits
+from train.host.training import Evaluation
 
 GROUND = oracle.Ground(width=60, height=40, slope=0.05, base=1.0)
 COUNT = 16
@@ -288,7 +291,7 @@ def run(parts, tmp_path: Path, monkeypatch) -> Run:
         return *make_env(config.env), parts[2]
 
     config = replace(PRESETS["linear"], env=SMALL)
-    records.write_config(tmp_path, "durotaxis", "linear", config)
+    run_directory.write_config(tmp_path, "durotaxis", "linear", config)
     run = Run(tmp_path, program.PROGRAM, config, 7, [()])
     monkeypatch.setattr(runs, "load", lambda directory, best: run)
     for module in (evaluation, program):
@@ -398,9 +401,9 @@ def test_a_run_is_drawn_at_its_end_and_again(run: Run, episodes, monkeypatch):
 
 def test_other_runs_know_no_such_flags(tmp_path: Path, capsys):
     preset, config = next(iter(ALLO.presets.items()))
-    records.write_config(tmp_path, "allo", preset, config)
+    run_directory.write_config(tmp_path, "allo", preset, config)
     assert evaluate_command.main([str(tmp_path), "--m", "1"]) == 2
     assert "Unrecognized options: --m" in capsys.readouterr().err
-    records.write_config(tmp_path, "chess", preset, config)
+    run_directory.write_config(tmp_path, "chess", preset, config)
     assert evaluate_command.main([str(tmp_path), "--m", "1"]) == 2
     assert "is of the program chess, which is unknown here" in capsys.readouterr().err

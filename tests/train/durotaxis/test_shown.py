@@ -17,13 +17,14 @@ from envs.durotaxis.env import Params
 from jaxrl.types import Agent
 from tests.train import untrained
 from tests.train.images import assert_drawn
-from train.durotaxis import episodes as colonies
-from train.durotaxis import evaluation, pictures, scene, shown, spawn_pictures, tables
+from train.durotaxis import evaluation, pictures, scene, spawn_pictures
 from train.durotaxis.config import PRESETS, Config, experiment, make_env
+from train.durotaxis.episodes import playing as colonies
+from train.durotaxis.episodes import shown, tables
+from train.durotaxis.episodes.record import Episode
 from train.durotaxis.program import PROGRAM
-from train.durotaxis.record import Episode
-from train.host import metrics_file
 from train.host.errors import UsageError
+from train.host.files import metrics_file
 from train.host.program import Run, Wanted
 
 PHYSICAL = {"units": "physical", "pixel_size": 2.0, "stiffness_unit": 3.0}

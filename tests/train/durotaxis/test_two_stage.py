@@ -11,16 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from bench import traced_numbers
 from envs.durotaxis.actions import FIXED
 from jaxrl import checkpoint
 from jaxrl.agents import ppo
 from jaxrl.loop import Metrics
 from jaxrl.networks.graph import held
-from tests.bench import traced_numbers
 from train.durotaxis.config import check, held_spawn
 from train.durotaxis.program import PROGRAM
 from train.durotaxis.training import make_curriculum, make_network, make_parts, make_training
-from train.host import command, policy_files
+from train.host.command_line import command
+from train.host.files import policy_files
 
 SMALL = (
     "two_stage --env.capacity=12 --env.threshold-nodes=12 --env.observation=local --env.width=80 "

@@ -20,10 +20,11 @@ from jaxrl.spectral import hitting_times
 from tests.train.allo.test_directed import MAZE as RING
 from tests.train.host import crashes
 from tests.train.snake.snake_runs import make_run
-from train.allo import directed, directed_scores
+from train.allo import directed_scores
 from train.allo import program as allo
 from train.allo.config import PRESETS
 from train.allo.config import Config as Training
+from train.allo.directed import directed_run
 from train.allo.training import make_training
 from train.goals import features as goal_features
 from train.goals import scene, scores, tasks, training
@@ -32,8 +33,10 @@ from train.goals.config import ARMS, Config, plan
 from train.goals.features import Representation
 from train.goals.program import PROGRAM
 from train.goals.training import make_training as make_goals
-from train.host import command, runs, settings
+from train.host import training as settings
+from train.host.command_line import command
 from train.host.program import Run, Wanted
+from train.host.running import runs
 from train.snake import program as snake
 
 SMALL = (
@@ -100,7 +103,7 @@ def test_a_directed_run_is_compared_with_its_walk_without_direction(tmp_path: Pa
     run, found = experiment.run, {arm.name: k for k, arm in enumerate(experiment.arms)}
     times = hitting_times.exact(experiment.problem.chain.toarray())
     for r, agent in enumerate(run.agents):
-        (one, _) = directed.learned(run.config, experiment.problem, agent)
+        (one, _) = directed_run.learned(run.config, experiment.problem, agent)
         learned = np.sqrt(directed_scores.times_of(one))
         for g, goal in enumerate(experiment.goals):
             potential = experiment.potentials[found["learned distance"], g, r]

@@ -10,8 +10,7 @@ import pytest
 
 from envs.grid.env import Grid
 from envs.grid.layouts import parse
-from jaxrl.agents import q_learning
-from jaxrl.spectral import potentials
+from jaxrl.spectral.control import potentials, q_learning
 from train.goals import tasks
 from train.goals.tasks import Config
 

@@ -14,8 +14,8 @@ from PIL import Image
 
 import envs
 from envs.wrappers import FrameStack, StickyActions
-from train.gymnax import drawing
-from train.gymnax.canvas import STRIP, WIDTH, captioned, shortened
+from train.gymnax.drawings import drawing
+from train.gymnax.drawings.canvas import STRIP, WIDTH, captioned, shortened
 
 IDS = {  # what is drawn, by name; the rest of gymnax has nothing to see
     *("CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0"),

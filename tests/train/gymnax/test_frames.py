@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from envs.snake.tiles import rgb
-from train.gymnax import channels, classic_control, drawing, mazes, planes
-from train.gymnax.canvas import WIDTH
+from envs.snake.pictures.tiles import rgb
+from train.gymnax.drawings import channels, classic_control, drawing, mazes, planes
+from train.gymnax.drawings.canvas import WIDTH
 
 make = lru_cache(gymnax.make)
 GAMES = {

@@ -15,9 +15,9 @@ import pytest
 from gymnax.environments import spaces
 
 import envs
-from jaxrl import normalisation
-from jaxrl.distributions import Categorical, Normal, Squashed
-from tests.bench import flags
+from bench import flags
+from jaxrl.losses.distributions import Categorical, Normal, Squashed
+from jaxrl.wrappers import normalisation
 from train import evaluate, render
 from train.gymnax import environments, networks
 from train.gymnax.config import PRESETS
@@ -25,9 +25,10 @@ from train.gymnax.environments import Game
 from train.gymnax.networks import Network
 from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
-from train.host import command, records
-from train.host.games import GamesEvaluation
-from train.host.runs import with_evaluation
+from train.host.command_line import command
+from train.host.files import run_directory
+from train.host.running.runs import with_evaluation
+from train.host.scoring.games import GamesEvaluation
 from train.policies import export as policies
 
 main = partial(command.main, PROGRAM)
@@ -144,7 +145,7 @@ def test_what_cannot_be_made_is_refused(own_file, game, message):
 
 def test_what_a_run_saved_keeps_its_preset(tmp_path, capsys):
     """The environment chooses none, though it is a flag; for another run the command says so."""
-    records.write_config(tmp_path, "gymnax", "dqn", PRESETS["dqn"])
+    run_directory.write_config(tmp_path, "gymnax", "dqn", PRESETS["dqn"])
     told = f"gymnax: {tmp_path} is of dqn, though dqn_minatar is for Breakout-MinAtar\n"
     for file, line in (
         (["--config", str(tmp_path)], told),

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from gymnax.environments import spaces
 
-from jaxrl import normalisation
-from jaxrl.distributions import Categorical, Clipped, Joint, Normal, PerNode
-from tests.bench import flags
+from bench import flags
+from jaxrl.losses.distributions import Categorical, Clipped, Joint, Normal, PerNode
+from jaxrl.wrappers import normalisation
 from train.gymnax import environments, networks
 from train.gymnax.config import PRESETS, idle, make_agent, network_observation
 from train.gymnax.environments import Game
 from train.gymnax.program import PROGRAM
 from train.gymnax.training import make_training
-from train.host import command
-from train.host.origin import explain, origin
+from train.host.command_line import command
+from train.host.running.origin import explain, origin
 from train.policies.export import main as policies
 from train.report.__main__ import main as report
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from train.gymnax import tiles
+from train.gymnax.drawings import tiles
 
 COLOURS = np.array([[0, 0, 0], [255, 0, 0], [0, 255, 0], [10, 20, 30]], np.uint8)
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxrl import checkpoint
-from train.host.metrics_file import read_metrics
-from train.host.records import CHECKPOINTS
+from train.host.files.metrics_file import read_metrics
+from train.host.files.run_directory import CHECKPOINTS
 
 
 def after_the_first_checkpoint(finished: Path, directory: Path) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from rich.table import Table
 
 from jaxrl.loop import Metrics
-from train.host import pictures, settings
+from train.host import training as settings
 from train.host.program import Program, Run
+from train.host.showing import pictures
 
 RATE, SIZE, PER_UPDATE = 0.25, 3, 5
 

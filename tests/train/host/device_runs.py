@@ -6,7 +6,7 @@ from pathlib import Path
 
 from train.evaluate import main as evaluate
 from train.gymnax.program import PROGRAM
-from train.host.command import main
+from train.host.command_line.command import main
 
 FLAGS = [
     "--loop.num-envs",

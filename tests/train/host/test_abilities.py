@@ -11,8 +11,8 @@ from train.allo.program import PROGRAM as ALLO
 from train.goals.program import PROGRAM as GOALS
 from train.host import abilities, undrawn
 from train.host.errors import UsageError
-from train.host.live import Game
 from train.host.program import Program, Run, Wanted
+from train.host.showing.live import Game
 from train.vector_field.program import PROGRAM as VECTOR_FIELD
 
 

@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from train.host import array_files
+from train.host.files import array_files
 
 RNG = np.random.default_rng(0)
 ARRAYS = {

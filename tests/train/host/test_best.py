@@ -12,10 +12,13 @@ import pytest
 
 from jaxrl import checkpoint
 from tests.train import tiny
-from train.host import best, memory, metrics_file, policy_files, runs, store
-from train.host.command import main
+from train.host.command_line.command import main
 from train.host.errors import REFUSED, Interrupted, UsageError
-from train.host.run import run
+from train.host.files import metrics_file, policy_files
+from train.host.machine import memory
+from train.host.running import runs, store
+from train.host.running.run import run
+from train.host.scoring import best
 from train.policies import export
 
 EVERY, CHUNKS = 2, 10

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 from jax._src import compilation_cache as cache_of_jax
 
-from train.host import compilation_cache
-from train.host.command import command
-from train.host.compilation_cache import FOLDER, SWITCH, Entries, kind_of_machine, private_root
+from train.host.command_line.command import command
+from train.host.machine import compilation_cache
+from train.host.machine.compilation_cache import (
+    FOLDER,
+    SWITCH,
+    Entries,
+    kind_of_machine,
+    private_root,
+)
 
 SETTINGS = (FOLDER, SWITCH, *compilation_cache.SETTINGS)
 

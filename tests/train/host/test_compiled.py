@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from train.host import compiled
+from train.host.machine import compiled
 
 
 def product(axes: int):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from train.host import constants
+from train.host.machine import constants
 
 DATA = np.random.default_rng(0).normal(size=(300, 100)).astype(np.float32)
 TABLE = DATA[:3, :4]

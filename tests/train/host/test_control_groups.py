@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from train.host import control_groups, devices
+from train.host.machine import control_groups, devices
 
 GB = 10**9
 NO_LIMIT = 9223372036854771712

@@ -12,10 +12,11 @@ from jaxrl import checkpoint
 from tests.train.host import descent
 from tests.train.images import assert_drawn
 from train import evaluate, render
-from train.host import command, compiled
+from train.host.command_line import command
 from train.host.errors import REFUSED
-from train.host.metrics_file import read_metrics
-from train.host.records import read_config
+from train.host.files.metrics_file import read_metrics
+from train.host.files.run_directory import read_config
+from train.host.machine import compiled
 
 SEEDS, UPDATES = (0, 1), 8
 

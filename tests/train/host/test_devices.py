@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from tests.train.host.crashes import timeless_rows
-from train.host import devices, runs
 from train.host.errors import UsageError
+from train.host.machine import devices
+from train.host.running import runs
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUNDING = 1e-3

@@ -14,9 +14,11 @@ from jaxrl import checkpoint
 from tests.train.host.crashes import timeless_rows
 from tests.train.host.device_runs import FLAGS, STEPS
 from tests.train.host.test_devices import assert_equal
-from train.host import distributed, metrics_file, runs
 from train.host.errors import FAILED, INTERRUPTED, REFUSED
-from train.host.start import begin
+from train.host.files import metrics_file
+from train.host.machine import distributed
+from train.host.machine.start import begin
+from train.host.running import runs
 
 ROOT = Path(__file__).resolve().parents[3]
 BOUND = 90  # seconds until the others of a dead process have ended

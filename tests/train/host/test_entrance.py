@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from train.host import devices, entrance, start
-from train.host.command import command
+from train.host import entrance
+from train.host.command_line.command import command
 from train.host.errors import REFUSED, UsageError
+from train.host.machine import devices, start
 
 ROOT = Path(__file__).resolve().parents[3]
 

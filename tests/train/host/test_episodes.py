@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tests.train import untrained
-from train.host import episodes
+from train.host.showing import episodes
 from train.snake.training import make_player
 
 COUNT = 3

@@ -11,9 +11,9 @@ import pytest
 
 from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
-from train.host import command
+from train.host.command_line import command
 from train.host.errors import FAILED, REFUSED
-from train.host.records import CHECKPOINTS
+from train.host.files.run_directory import CHECKPOINTS
 
 ROOT = Path(__file__).resolve().parents[3]
 NO_GAMES = "--run.evaluation-games=0"
@@ -111,7 +111,7 @@ import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then writing fails, as on a full disk
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), -1))
 from tests.train import tiny
-from train.host import command
+from train.host.command_line import command
 sys.exit(command.main(tiny.PROGRAM, sys.argv[2:]))
 """
 

@@ -7,7 +7,8 @@ from PIL import Image, ImageSequence
 
 from envs import gif
 from tests.train.images import assert_drawn
-from train.host import diagnostics, films, metrics_file, series
+from train.host.files import metrics_file, series
+from train.host.showing import diagnostics, films
 
 COLOURS = np.array([[0, 0, 0], [250, 10, 20], [20, 200, 30], [255, 255, 255]], np.uint8)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.train import tiny
-from train.host import help_text
-from train.host.command import parse
-from train.host.help_text import Flag, Group, group_of, text
+from train.host.command_line import help_text
+from train.host.command_line.command import parse
+from train.host.command_line.help_text import Flag, Group, group_of, text
 
 BOX = """\
 │ How long, and where.                      │

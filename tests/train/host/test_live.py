@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.train import untrained
-from train.host.live import DOWN, LEFT, RIGHT, UP, Game, Live, Refused
 from train.host.program import Run
+from train.host.showing.live import DOWN, LEFT, RIGHT, UP, Game, Live, Refused
 
 RUNS = {
     "snake": untrained.snake,

@@ -18,12 +18,12 @@ from tensorboardX.proto import event_pb2
 from wandb.proto import wandb_internal_pb2
 
 from tests.train import tiny
-from train.host import log, metrics_file
-from train.host import run as host
-from train.host.command import main
-from train.host.log import numbers_of
-from train.host.metrics_file import read_metrics
-from train.host.run import run
+from train.host.command_line.command import main
+from train.host.files import log, metrics_file
+from train.host.files.log import numbers_of
+from train.host.files.metrics_file import read_metrics
+from train.host.running import run as host
+from train.host.running.run import run
 
 ROOT = Path(__file__).resolve().parents[3]
 Point = tuple[str, int]  # name and steps
@@ -271,7 +271,7 @@ import atexit, json, os, subprocess, sys
 from pathlib import Path
 asked = []
 sys.addaudithook(lambda event, told: asked.append(event) if event == "socket.getaddrinfo" else None)
-from train.host import log
+from train.host.files import log
 with log.opened("wandb", Path(sys.argv[1]), [0], {}) as logged:
     logged.begin(lambda: [{"seed": 0, "steps": 1, "updates": 1}])
 ps = ["ps", "--ppid", str(os.getpid()), "-o", "pid=,comm="]

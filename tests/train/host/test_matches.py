@@ -8,7 +8,7 @@ import pytest
 
 from jaxrl.evaluate import evaluate
 from jaxrl.types import Agent
-from train.host import games, matches
+from train.host.scoring import games, matches
 
 ENV, PARAMS = gymnax.make("CartPole-v1")
 GAMES, LIMIT, ROWS = 5, 60, 4

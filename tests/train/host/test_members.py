@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from train.host import members
+from train.host.machine import members
 
 
 class State(NamedTuple):

@@ -9,12 +9,12 @@ import yaml
 from jaxrl.checks import Range
 from tests.train import tiny
 from train.gymnax import environments
-from train.host import records
-from train.host.command import parse
-from train.host.config import numbers, plain, rebuild
+from train.host.command_line.command import parse
+from train.host.command_line.flags import parse_flags
 from train.host.errors import UsageError
-from train.host.flags import parse_flags
+from train.host.files import run_directory
 from train.host.numbers import as_declared, quantity, whole
+from train.host.plain_config import numbers, plain, rebuild
 from train.sweep import plan
 
 
@@ -76,7 +76,7 @@ def test_the_budget_of_a_program():
 
 def edited(folder, text: str) -> Any:
     """What `--config` makes of a saved configuration in which some lines were changed by hand."""
-    records.write_config(folder, "tests.train.tiny", "plain", tiny.Config())
+    run_directory.write_config(folder, "tests.train.tiny", "plain", tiny.Config())
     path, changes = folder / "config.yaml", yaml.load(text, yaml.BaseLoader)
     lines = path.read_text().splitlines()
     for i, line in enumerate(lines):

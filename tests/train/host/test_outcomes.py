@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.host import metrics_file, outcomes
+from train.host.files import metrics_file
+from train.host.showing import outcomes
 
 ENDINGS = {"won": "board full", "wall": "into the wall", "": "time up"}
 

@@ -9,9 +9,10 @@ from scipy import stats
 
 from tests.train import tiny
 from tests.train.images import assert_drawn, saved, words_fit
-from train.host import metrics_file, pictures, records
-from train.host.rows import mean_score
-from train.host.settings import PlayConfig
+from train.host.files import metrics_file, run_directory
+from train.host.files.rows import mean_score
+from train.host.showing import pictures
+from train.host.training import PlayConfig
 
 
 def rows_of(scores: dict[int, list[float | None]]) -> list[dict]:
@@ -238,7 +239,7 @@ def test_scores_while_training_are_drawn(tmp_path, greedy):
 
 def test_the_curve_says_how_the_games_were_played(tmp_path):
     config = tiny.Config(run=PlayConfig(evaluate_every=1, evaluation_greedy=False))
-    records.write_config(tmp_path, "tests.train.tiny", "plain", config)
+    run_directory.write_config(tmp_path, "tests.train.tiny", "plain", config)
     with metrics_file.MetricsFile(tmp_path) as record:
         record.append(scored_rows({0: [1.0, 2.0]}))
     with saved() as figures:

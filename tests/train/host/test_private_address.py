@@ -1,6 +1,6 @@
 """Who may ask a server that is for this machine alone."""
 
-from train.host.private_address import PrivateAddress, headers
+from train.host.showing.private_address import PrivateAddress, headers
 
 ADDRESS = PrivateAddress(8000, token="secret")
 

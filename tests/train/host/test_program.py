@@ -16,10 +16,12 @@ from tests.train import tiny
 from tests.train.host import descent
 from tests.train.images import assert_drawn, saved
 from train import evaluate, render
-from train.host import program, records, runs
-from train.host.config import plain
+from train.host import program
 from train.host.errors import UsageError
+from train.host.files import run_directory
+from train.host.plain_config import plain
 from train.host.program import Program
+from train.host.running import runs
 from train.play import __main__ as play
 from train.policies import export
 from train.snake.program import PROGRAM as SNAKE
@@ -29,7 +31,7 @@ MINE = """
 import sys
 
 from tests.train import tiny
-from train.host import command
+from train.host.command_line import command
 from train.host.program import Program
 
 
@@ -68,7 +70,7 @@ def there(folder: Path, monkeypatch) -> Iterator[Path]:
 
 
 def test_all_commands_know_a_program_of_ones_own(there: Path, capsys):
-    assert records.read_config("run")["name"] == "mine"
+    assert run_directory.read_config("run")["name"] == "mine"
     assert evaluate.main(["run", "--games=3"]) == 0
     assert json.loads(Path("run/eval.json").read_text())["seeds"][0]["games"] == 3
     assert export.main(["export", "run", "walk"]) == 0
@@ -127,7 +129,7 @@ def test_programs_are_known_by_their_name_or_their_module():
 
 
 @pytest.mark.parametrize(
-    "address", ["nothing", "os", "train.host.command", "../snake", "", "a b", 3]
+    "address", ["nothing", "os", "train.host.command_line.command", "../snake", "", "a b", 3]
 )
 def test_what_is_no_program_is_refused_in_one_line(address):
     with pytest.raises(UsageError, match=re.escape("runs/old")) as error:

@@ -7,7 +7,7 @@ import time
 import pytest
 from rich.console import Console
 
-from train.host import progress
+from train.host.machine import progress
 
 
 def test_a_log_is_told_now_and_then_that_a_call_goes_on(monkeypatch):

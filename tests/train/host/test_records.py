@@ -16,13 +16,13 @@ from flax import struct
 from rich.console import Console
 
 from jaxrl.evaluate import Episodes
-from train.host import metrics_file, records
-from train.host.config import differences, plain, rebuild
 from train.host.errors import UsageError
-from train.host.games import Played, summarised
-from train.host.progress import Display, clock, per_second
-from train.host.scores import evaluation_table, read_evaluation, write_evaluation
-from train.host.settings import Evaluation
+from train.host.files import metrics_file, run_directory
+from train.host.machine.progress import Display, clock, per_second
+from train.host.plain_config import differences, plain, rebuild
+from train.host.scoring.games import Played, summarised
+from train.host.scoring.scores import evaluation_table, read_evaluation, write_evaluation
+from train.host.training import Evaluation
 
 
 class Colour(enum.Enum):
@@ -54,8 +54,8 @@ OTHER = Outer(Inner(2.5e-5, (8,)), Colour.BLUE, 7, 3.0, "a: b #")
 
 @pytest.mark.parametrize("config", [Outer(), OTHER, Outer(Inner(jnp.float32(0.5), ()))])
 def test_a_configuration_survives_its_file(tmp_path: Path, config: Outer):
-    records.write_config(tmp_path, "snake", "ppo", config)
-    saved = records.read_config(tmp_path)
+    run_directory.write_config(tmp_path, "snake", "ppo", config)
+    saved = run_directory.read_config(tmp_path)
     assert (saved["name"], saved["preset"]) == ("snake", "ppo")
     assert rebuild(Outer(), saved["config"]) == config
     assert json.loads(json.dumps(saved["config"])) == plain(config)
@@ -67,7 +67,7 @@ def test_an_editor_may_have_written_the_configuration(tmp_path: Path, encoding: 
     path = tmp_path / "config.yaml"
     text = "name: snake\npreset: ppo\nconfig:\n  text: größer → kleiner\n"
     path.write_text(text.replace("\n", "\r\n"), encoding=encoding, newline="")
-    assert records.read_config_file(path) == {
+    assert run_directory.read_config_file(path) == {
         "name": "snake",
         "preset": "ppo",
         "config": {"text": "größer → kleiner"},
@@ -124,7 +124,7 @@ def test_the_commit_of_a_repository_around_the_library_is_not_its_own(tmp_path, 
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "begun"]):
         subprocess.run([*git, *command], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True).stdout
-    assert records.commit(library) == (None if holds_more else head.strip())
+    assert run_directory.commit(library) == (None if holds_more else head.strip())
 
 
 def test_runs_of_one_second_get_directories_of_their_own(
@@ -132,28 +132,28 @@ def test_runs_of_one_second_get_directories_of_their_own(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("time.strftime", lambda _: "20260101-120000")
-    names = [records.create("", "snake").as_posix() for _ in range(3)]
+    names = [run_directory.create("", "snake").as_posix() for _ in range(3)]
     first = "runs/snake-20260101-120000"
     assert names == [first, f"{first}-2", f"{first}-3"]
 
 
 def test_a_directory_in_use_is_refused(tmp_path: Path):
-    assert records.create(str(tmp_path / "a" / "b"), "snake").is_dir()
-    assert records.create(str(tmp_path / "a" / "b"), "snake").is_dir()  # still empty
+    assert run_directory.create(str(tmp_path / "a" / "b"), "snake").is_dir()
+    assert run_directory.create(str(tmp_path / "a" / "b"), "snake").is_dir()  # still empty
     with pytest.raises(UsageError, match="exists already"):
-        records.create(str(tmp_path / "a"), "snake")
+        run_directory.create(str(tmp_path / "a"), "snake")
 
 
 @pytest.mark.parametrize("directory", ["runs/a", "my runs/größer", "it's"])
 def test_a_shell_reads_the_directory_to_resume(directory: str):
-    assert shlex.split(records.resume_flag(directory)) == ["--resume", directory]
+    assert shlex.split(run_directory.resume_flag(directory)) == ["--resume", directory]
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "3", "name: x\npreset: y\n", "\x00"])
 def test_not_a_configuration(tmp_path: Path, text: str):
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(UsageError, match="is not the configuration of a run") as error:
-        records.read_config(tmp_path)
+        run_directory.read_config(tmp_path)
     assert "\n" not in str(error.value)
 
 
@@ -253,7 +253,7 @@ def test_a_slow_rate_is_not_rounded_to_zero(rate: float, text: str):
 
 def test_a_log_file_gets_lines_and_a_terminal_a_bar(monkeypatch: pytest.MonkeyPatch):
     now = 0.0
-    monkeypatch.setattr("train.host.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("train.host.machine.progress.time.monotonic", lambda: now)
     text = io.StringIO()
     with Display("tiny", Console(file=text, width=100)) as display:
         display.begin(0.0, "steps")

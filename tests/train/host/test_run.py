@@ -25,11 +25,13 @@ from jaxrl.loop import Config as LoopConfig
 from jaxrl.loop import Metrics, TrainState, make_loop
 from tests.train import tiny
 from tests.train.host.crashes import bits, timeless_rows
-from train.host import compiled, jax_settings, metrics_file, preparation
-from train.host.command import main, parse
+from train.host.command_line.command import main, parse
 from train.host.errors import INTERRUPTED, QUIT, Interrupted, NonFiniteError, UsageError
-from train.host.records import CHECKPOINTS
-from train.host.run import Result, run
+from train.host.files import metrics_file
+from train.host.files.run_directory import CHECKPOINTS
+from train.host.machine import compiled, jax_settings
+from train.host.running import preparation
+from train.host.running.run import Result, run
 
 ROOT = Path(__file__).resolve().parents[3]
 UPDATES = 20

@@ -10,13 +10,13 @@ from jaxrl.agents import dqn
 from jaxrl.checks import INT32
 from train.gymnax import config as gymnax
 from train.host import schedules
-from train.host.command import parse
-from train.host.config import plain, rebuild
-from train.host.defaults import beginning
+from train.host.command_line.command import parse
+from train.host.command_line.defaults import beginning
 from train.host.errors import UsageError
+from train.host.plain_config import plain, rebuild
 from train.host.program import find
 from train.host.schedules import Shares
-from train.host.settings import Config
+from train.host.training import Config
 from train.policies import card
 from train.snake import config as snake
 from train.two_snake import agents as two_snake

@@ -12,9 +12,11 @@ from rich.console import Console
 from jaxrl.evaluate import Episodes
 from jaxrl.types import Agent
 from tests.train import tiny
-from train.host import games, limits, memory, scores, settings
 from train.host.errors import UsageError
-from train.host.games import GamesEvaluation
+from train.host.machine import memory
+from train.host.scoring import games, limits, scores
+from train.host.scoring.games import GamesEvaluation
+from train.host.training import Training
 
 
 class Params(NamedTuple):
@@ -30,9 +32,9 @@ PLAYER = Agent(
 ALONE = ([()], [0], [jax.random.key(3)])
 
 
-def training_of(evaluate: GamesEvaluation, **score: str) -> settings.Training:
+def training_of(evaluate: GamesEvaluation, **score: str) -> Training:
     nothing = lambda state: (state, {})
-    return settings.Training(lambda key: None, nothing, evaluate, 1, **score)  # pyright: ignore
+    return Training(lambda key: None, nothing, evaluate, 1, **score)  # pyright: ignore
 
 
 def test_the_score_of_a_training_is_that_of_its_evaluation():

@@ -3,7 +3,7 @@
 import pytest
 
 from jaxrl import checks
-from train.host.settings import MAY_CHANGE, Config, PlayConfig
+from train.host.training import MAY_CHANGE, Config, PlayConfig
 
 
 @pytest.mark.parametrize(

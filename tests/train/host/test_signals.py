@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from train.host import signals
 from train.host.errors import INTERRUPTED, QUIT, Interrupted
+from train.host.machine import signals
 
 PROGRAM = """
 import sys, time
 import jax
-from train.host.command import command
-from train.host.signals import interruption
+from train.host.command_line.command import command
+from train.host.machine.signals import interruption
 
 def calls(arguments):
     with interruption("kept in DIR"):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.train.host import descent
-from train.host import snapshots
 from train.host.errors import UsageError
-from train.host.run import run
+from train.host.files import snapshots
+from train.host.running.run import run
 
 CHUNK = 2
 

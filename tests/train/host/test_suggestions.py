@@ -2,7 +2,7 @@
 
 import pytest
 
-from train.host.suggestions import closest
+from train.host.command_line.suggestions import closest
 
 IN_PPO = """--anneal-steps --env.id --env.epsilon --run.seed --run.num-seeds --run.total-steps
 --run.chunk-steps --run.evaluate-every --run.evaluation-games --run.evaluate-games --run.directory

@@ -10,8 +10,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.train import untrained
-from train.host.live import Game
-from train.host.private_address import MACHINE
+from train.host.showing.live import Game
+from train.host.showing.private_address import MACHINE
 from train.play import __main__ as play
 from train.play import server
 

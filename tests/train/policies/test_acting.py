@@ -17,11 +17,12 @@ import pytest
 import train
 from jaxrl.types import Agent
 from tests.train import tiny
-from train.host import games, settings
 from train.host.abilities import player_of
 from train.host.errors import UsageError
 from train.host.player import Player
 from train.host.program import Program, Run
+from train.host.scoring import games
+from train.host.training import PlayConfig, Training
 from train.policies.acting import Policy
 
 TRACES: list[str] = []
@@ -65,16 +66,16 @@ def make_agent(kind: str, greedy: bool) -> Agent:
 @dataclass(frozen=True)
 class Config:
     kind: str = "calm"
-    run: settings.PlayConfig = field(default_factory=settings.PlayConfig)
+    run: PlayConfig = field(default_factory=PlayConfig)
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: Config) -> Training:
     agent = make_agent(config.kind, config.run.evaluation_greedy)
     evaluate = games.of_player(tiny.Walk(), (), agent, 1, 5)
     player = None if config.kind == "still" else Player(Room(), (), agent)
     no_games = games.of_episodes(evaluate.match)
     nothing: Any = lambda *given: None
-    return settings.Training(nothing, nothing, no_games, 1, player=player)
+    return Training(nothing, nothing, no_games, 1, player=player)
 
 
 PROGRAM = Program("acting", {x: Config(x) for x in ("calm", "restless", "still")}, make_training)

@@ -15,9 +15,11 @@ from jaxrl.types import Agent
 from tests.train import tiny
 from tests.train.snake.snake_runs import make_run
 from train import evaluate
-from train.host import command, games, settings
-from train.host.dependence import used_inputs
+from train.host.command_line import command
 from train.host.program import Program
+from train.host.running.dependence import used_inputs
+from train.host.scoring import games
+from train.host.training import PlayConfig, Training
 from train.policies import export
 
 
@@ -39,8 +41,8 @@ class Config:
     """Agents that act by other state; `kind` says which."""
 
     kind: str = "explores"
-    run: settings.PlayConfig = field(
-        default_factory=lambda: settings.PlayConfig(
+    run: PlayConfig = field(
+        default_factory=lambda: PlayConfig(
             total_steps=4 * tiny.PER_UPDATE, chunk_steps=4 * tiny.PER_UPDATE, evaluation_games=2
         )
     )
@@ -64,13 +66,13 @@ def make_agent(kind: str, greedy: bool) -> Agent:
     return Agent(init, lambda: (), act, update)
 
 
-def make_training(config: Config) -> settings.Training:
+def make_training(config: Config) -> Training:
     agent, player = (
         make_agent(config.kind, greedy) for greedy in (False, config.run.evaluation_greedy)
     )
     parts = loop.make_loop(tiny.Walk(), (), agent, loop.Config(tiny.NUM_ENVS, tiny.NUM_STEPS))
     player = games.of_player(tiny.Walk(), (), player, config.run.evaluation_games, 50)
-    return settings.Training(*parts, player, tiny.PER_UPDATE, score="right")
+    return Training(*parts, player, tiny.PER_UPDATE, score="right")
 
 
 PRESETS = {kind: Config(kind) for kind in ("explores", "counts", "table")}

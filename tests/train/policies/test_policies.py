@@ -18,9 +18,11 @@ import train
 from jaxrl import checkpoint
 from tests.train.snake.snake_runs import make_run
 from train import evaluate, render
-from train.host import command, policy_files, records, runs, store
+from train.host.command_line import command
 from train.host.errors import UsageError
+from train.host.files import policy_files, run_directory
 from train.host.program import Run
+from train.host.running import runs, store
 from train.policies import card as cards
 from train.policies import export as policies
 from train.snake.program import PROGRAM
@@ -154,7 +156,7 @@ def test_a_licence_is_named_by_who_gives_it(exported, tmp_path):
 
 def test_what_is_not_known_has_no_line_in_a_card(exported, tmp_path, monkeypatch):
     run, _ = exported
-    known = checkpoint.read_meta(run.directory / records.CHECKPOINTS)
+    known = checkpoint.read_meta(run.directory / run_directory.CHECKPOINTS)
     monkeypatch.setattr(policies.checkpoint, "read_meta", lambda *_: known | {"git": None})
     text = policies.export(run.directory, tmp_path / "p", 3).with_suffix(".md").read_text()
     assert "Versions: jax" in text
@@ -231,7 +233,7 @@ def test_a_run_begins_with_a_policy_and_goes_on_without_it(either, tmp_path):
     run, path = either
     copy = tmp_path / "lent.safetensors"
     copy.write_bytes(path.read_bytes())
-    preset = records.read_config(run.directory)["preset"]
+    preset = run_directory.read_config(run.directory)["preset"]
     assert begin(tmp_path / "run", copy, preset) == 0
     wanted = policy_files.parameters(run.agents[-1])
     begun = runs.load(tmp_path / "run")

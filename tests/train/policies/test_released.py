@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from jax import export
 
-from train.host import policy_files, store
-from train.host.live import Game
+from train.host.files import policy_files
+from train.host.running import store
+from train.host.showing.live import Game
 from train.play import terminal
 from train.policies import compiled
 

@@ -22,8 +22,9 @@ from tests.train.browser import (
     until,
 )
 from tests.train.firefox import firefox
-from train.host import episodes, metrics_file
-from train.host.outcomes import COLOURS
+from train.host.files import metrics_file
+from train.host.showing import episodes
+from train.host.showing.outcomes import COLOURS
 from train.report import __main__ as report
 from train.report import inline
 from train.snake.training import ENDINGS, make_player

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests.train import untrained
-from train.host import command, metrics_file
-from train.host.config import plain
+from train.host.command_line import command
+from train.host.files import metrics_file
+from train.host.plain_config import plain
 from train.report import contents
 from train.snake.program import PROGRAM as SNAKE
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.train.browser import browser, complaints, show, until
 from tests.train.host import descent
-from train.host.run import run
+from train.host.running.run import run
 from train.report import __main__ as report
 from train.report import live
 

@@ -8,8 +8,10 @@ import jax.numpy as jnp
 
 from jaxrl import checkpoint
 from jaxrl.types import AgentState
-from train.host import command, compiled, records
-from train.host.config import plain
+from train.host.command_line import command
+from train.host.files import run_directory
+from train.host.machine import compiled
+from train.host.plain_config import plain
 from train.host.program import Program
 from train.snake import program as snake
 
@@ -30,9 +32,9 @@ def make_run(
     state = jax.tree.map(nothing, like)
     state = state._replace(agent=change(state.agent))
     directory.mkdir()
-    records.write_config(directory, program.address, preset, config)
-    meta = {"config": plain(config), "counters": COUNTERS, **records.provenance()}
-    checkpoint.save(directory / records.CHECKPOINTS, UPDATES, state, meta)
+    run_directory.write_config(directory, program.address, preset, config)
+    meta = {"config": plain(config), "counters": COUNTERS, **run_directory.provenance()}
+    checkpoint.save(directory / run_directory.CHECKPOINTS, UPDATES, state, meta)
     return directory
 
 

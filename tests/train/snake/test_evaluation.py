@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from envs.snake.drawing import LOOKS
+from envs.snake.pictures.drawing import LOOKS
 from jaxrl.evaluate import Episodes
 from tests.train.snake.snake_runs import UPDATES, make_run
 from train import evaluate, render

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.train import untrained
-from train.host import episodes
+from train.host.showing import episodes
 from train.snake import scene
 from train.snake.program import PROGRAM
 from train.snake.training import make_player

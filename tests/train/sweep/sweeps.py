@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from train.sweep.summary import Member
+from train.sweep.results.summary import Member
 
 
 def member(index: int, configuration: int, seed: int, score: float | None, **values: Any) -> Member:

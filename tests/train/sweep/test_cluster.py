@@ -13,6 +13,7 @@ import pytest
 from tests.train import tiny
 from train.host.errors import REFUSED
 from train.sweep import cluster, files
+from train.sweep import jobs as batch_jobs
 from train.sweep.__main__ import main
 from train.sweep.plan import Group
 
@@ -39,8 +40,8 @@ def scores(directory: Path, index: int, seconds: float = 200) -> list[dict]:
 @pytest.fixture
 def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The jobs that are submitted, which come to their end."""
-    submit, found = cluster.submit, []
-    monkeypatch.setattr(cluster, "submit", lambda *given: found.extend(submit(*given)))
+    submit, found = batch_jobs.submit, []
+    monkeypatch.setattr(batch_jobs, "submit", lambda *given: found.extend(submit(*given)))
     monkeypatch.chdir(ROOT)
     yield found
     for job in found:
@@ -91,7 +92,7 @@ def test_a_job_that_is_preempted_goes_on(tmp_path, jobs):
 
 
 def test_what_is_queued_again_is_the_same():
-    batch = cluster.Batch("somewhere", 3)
+    batch = batch_jobs.Batch("somewhere", 3)
     queued = batch.checkpoint()
     assert (queued.function, queued.args, queued.kwargs) == (batch, (), {})
 

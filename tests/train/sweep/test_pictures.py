@@ -8,11 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from jaxrl import statistics
+from jaxrl.numerics import statistics
 from tests.train.images import saved, size, words_fit
 from tests.train.sweep.sweeps import sweep
-from train.sweep import coordinates, gallery, pictures
-from train.sweep.summary import summarise
+from train.sweep.results import coordinates, gallery, pictures
+from train.sweep.results.summary import summarise
 
 GRID = [
     {"agent.learning_rate": rate, "agent.normalise": switch, "loop.steps_with_a_long_name": steps}

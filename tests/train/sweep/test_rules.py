@@ -10,9 +10,9 @@ import pytest
 
 from tests.train import tiny
 from train.host.errors import UsageError
-from train.host.settings import Config
-from train.sweep import rules, schedule, slots
+from train.host.training import Config
 from train.sweep.plan import Interval
+from train.sweep.search import rules, schedule, slots
 
 RANGES = {"a": Interval(1e-4, 1e-1, log=True), "b": Interval(0.5, 0.9, log=False)}
 SEED = 100

@@ -12,13 +12,16 @@ import pytest
 
 from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
-from train.host import metrics_file, runs, signals
-from train.host.config import plain
 from train.host.errors import INTERRUPTED, REFUSED
-from train.host.run import run
+from train.host.files import metrics_file
+from train.host.machine import signals
+from train.host.plain_config import plain
+from train.host.running import runs
+from train.host.running.run import run
 from train.sweep import __main__ as command
-from train.sweep import batches, candidates, files
-from train.sweep.judge import Judge
+from train.sweep import batches, files
+from train.sweep.search import candidates
+from train.sweep.search.judge import Judge
 
 VARY = "agent.learning_rate=log:1e-3..1"
 KINDS = ("halving", "population")

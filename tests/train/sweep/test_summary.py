@@ -8,10 +8,10 @@ from rich.console import Console
 from scipy import stats
 
 from tests.train.sweep.sweeps import member, sweep
-from train.sweep import labels, summary
-from train.sweep.summary import Member, identical, summarise, without_effect
+from train.sweep.results import labels, summary
+from train.sweep.results.summary import Member, identical, summarise, without_effect
+from train.sweep.results.tables import table
 from train.sweep.sweep import state_of
-from train.sweep.tables import table
 
 RATES = [{"agent.rate": 0.1}, {"agent.rate": 0.2}, {"agent.rate": 0.4}]
 

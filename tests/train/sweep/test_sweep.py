@@ -10,13 +10,15 @@ import pytest
 
 from tests.train import tiny
 from tests.train.host.crashes import timeless_rows
-from train.host import compiled, metrics_file, runs, signals
-from train.host.config import rebuild
 from train.host.errors import INTERRUPTED, REFUSED, UsageError
+from train.host.files import metrics_file
+from train.host.machine import compiled, signals
+from train.host.plain_config import rebuild
 from train.host.program import find
-from train.host.run import run
+from train.host.running import runs
+from train.host.running.run import run
 from train.sweep import __main__ as command
-from train.sweep import batches, files
+from train.sweep import batches, build, files
 
 RATES = ("0.005", "0.02")
 VARY = f"agent.learning_rate={','.join(RATES)}"
@@ -209,8 +211,8 @@ def test_bad_input_is_refused_in_one_line(flags, said, tmp_path, capsys):
 def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path):
     program = find(name, "here")
     assert next(iter(program.presets.values())).run.num_seeds == seeds
-    options = command.Options(vary=["agent.learning_rate=1e-3,2e-3"], directory=str(tmp_path / "s"))
-    found = command.begin(name, "", options, [])
+    options = build.Options(vary=["agent.learning_rate=1e-3,2e-3"], directory=str(tmp_path / "s"))
+    found = build.begin(name, "", options, [])
     assert found.config.run.num_seeds == 1
     assert [trial.seed for trial in found.planned.trials] == [0, 1, 2] * 2
 
@@ -226,8 +228,8 @@ def test_a_program_of_several_seeds_has_those_of_the_sweep(name, seeds, tmp_path
 )
 def test_members_have_the_preset_of_their_environment(varied, flags, preset, told, capsys):
     """As a single run has it, with the defaults that `--vary` leaves open."""
-    program, options = find("gymnax", "here"), command.Options(vary=[varied])
-    config, chosen, _ = command.read(program, "ppo", options, flags)
+    program, options = find("gymnax", "here"), build.Options(vary=[varied])
+    config, chosen, _ = build.read(program, "ppo", options, flags)
     assert chosen == preset
     assert config == dataclasses.replace(program.presets[preset], env=config.env)
     line = "gymnax: ppo for Breakout-MinAtar is the preset ppo_minatar\n"
@@ -238,7 +240,7 @@ def test_a_flag_may_need_the_environments_that_are_varied(tmp_path, capsys):
     """Convolutions are for images, which the default environment does not show."""
     varied = "env.id=Breakout-MinAtar,Asterix-MinAtar"
     flags = ["--network.channels", "4"]
-    _, chosen, _ = command.read(find("gymnax", "here"), "", command.Options(vary=[varied]), flags)
+    _, chosen, _ = build.read(find("gymnax", "here"), "", build.Options(vary=[varied]), flags)
     assert chosen == "ppo_minatar"
     vectors = ["--vary", "env.id=CartPole-v1,Acrobot-v1", "--directory", str(tmp_path / "s")]
     assert command.main(["gymnax", *vectors, *flags]) == REFUSED
@@ -259,35 +261,35 @@ def test_environments_of_several_presets_are_not_varied_together(tmp_path, capsy
 @pytest.mark.parametrize("said", ["on,off", "True,false"])
 def test_a_switch_is_on_or_off(said, tmp_path):
     vary = [f"agent.standardise={said}"]
-    found = command.begin("snake", "", command.Options(vary, directory=str(tmp_path / "s")), [])
+    found = build.begin("snake", "", build.Options(vary, directory=str(tmp_path / "s")), [])
     switches = [group.config.agent.standardise for group in found.planned.groups]
     assert switches == [True, False]
     with pytest.raises(UsageError, match="a switch is on or off"):
-        command.begin("snake", "", command.Options(["agent.standardise=1,2"]), [])
+        build.begin("snake", "", build.Options(["agent.standardise=1,2"]), [])
 
 
 def test_what_a_configuration_leaves_to_its_data_is_found_out_once(tmp_path, monkeypatch):
     """For all members, before anything is written."""
-    snake, calls = command.program_of("snake"), []
+    snake, calls = build.program_of("snake"), []
 
     def complete(config):
         calls.append(config)
         agent = dataclasses.replace(config.agent, clip=0.123)
         return dataclasses.replace(config, agent=agent)
 
-    monkeypatch.setattr(command, "program_of", lambda name: snake._replace(complete=complete))
-    options = command.Options(["agent.entropy_weight=0.01,0.02"], directory=str(tmp_path / "s"))
-    found = command.begin("snake", "", options, [])
+    monkeypatch.setattr(build, "program_of", lambda name: snake._replace(complete=complete))
+    options = build.Options(["agent.entropy_weight=0.01,0.02"], directory=str(tmp_path / "s"))
+    found = build.begin("snake", "", options, [])
     assert len(calls) == 1
     assert found.config.agent.clip == 0.123
 
     def refuse(config):
         raise ValueError("FILE.npz is empty")
 
-    monkeypatch.setattr(command, "program_of", lambda name: snake._replace(complete=refuse))
-    options = command.Options(options.vary, directory=str(tmp_path / "other"))
+    monkeypatch.setattr(build, "program_of", lambda name: snake._replace(complete=refuse))
+    options = build.Options(options.vary, directory=str(tmp_path / "other"))
     with pytest.raises(UsageError, match=r"FILE\.npz is empty"):
-        command.begin("snake", "", options, [])
+        build.begin("snake", "", options, [])
     assert not (tmp_path / "other").exists()
 
 

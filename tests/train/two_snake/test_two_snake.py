@@ -18,15 +18,16 @@ from envs.two_snake import rules
 from envs.two_snake.env import TwoSnake
 from jaxrl import checkpoint
 from jaxrl.agents import ppo
-from jaxrl.distributions import Categorical
 from jaxrl.loop import Metrics
+from jaxrl.losses.distributions import Categorical
 from tests.train.host import crashes
 from train import evaluate as evaluate_command
 from train import render
-from train.host import command, compiled
-from train.host.metrics_file import read_metrics
-from train.host.records import CHECKPOINTS
-from train.host.settings import Training
+from train.host.command_line import command
+from train.host.files.metrics_file import read_metrics
+from train.host.files.run_directory import CHECKPOINTS
+from train.host.machine import compiled
+from train.host.training import Training
 from train.policies import export
 from train.two_snake import agents, evaluation, tournament
 from train.two_snake.config import PRESETS, Duel

@@ -10,23 +10,17 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics import posterior
-from jaxrl.dynamics.input_limits import Limits
-from jaxrl.dynamics.next_inputs import Question
+from jaxrl.dynamics.planning.input_limits import Limits
+from jaxrl.dynamics.planning.next_inputs import Question
 from tests.train.vector_field.test_recorded import turning, written
 from tests.train.vector_field.test_vector_field import SMALL
-from train.host import command
+from train.host.command_line import command
 from train.host.errors import UsageError
-from train.host.scores import read_evaluation
-from train.vector_field import (
-    advice,
-    experiment_baselines,
-    fitted,
-    program,
-    recordings,
-    rig,
-    scores,
-)
+from train.host.scoring.scores import read_evaluation
+from train.vector_field import advice, experiment_baselines, fitted, program, rig
 from train.vector_field.advice import Options
+from train.vector_field.data import recordings
+from train.vector_field.experiment import scores
 from train.vector_field.program import PROGRAM
 
 

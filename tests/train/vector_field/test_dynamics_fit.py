@@ -7,13 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.bench.recordings import AHEAD, fit_truth
+from bench.recordings import AHEAD, fit_truth
 from tests.recordings.__main__ import write
 from tests.recordings.systems import record
 from tests.train.images import assert_drawn
-from train.host import runs
-from train.vector_field import dynamics_fit, prediction_scores, program, recordings, state_space
+from train.host.running import runs
+from train.vector_field import program
 from train.vector_field.config import PRESETS, Config, Dynamics, preset_for
+from train.vector_field.data import recordings
+from train.vector_field.recorded import dynamics_fit, prediction_scores, state_space
 
 SMALL = Dynamics(field="linear", prior=0.3, steps=100)
 

@@ -6,9 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from train.vector_field import baselines, episodes, recordings
-from train.vector_field.recordings import Data
-from train.vector_field.scores import SKIPPED
+from train.vector_field.data import episodes, recordings
+from train.vector_field.data.recordings import Data
+from train.vector_field.experiment.scores import SKIPPED
+from train.vector_field.recorded import baselines
 
 
 def numbered(*lengths: int) -> Data:

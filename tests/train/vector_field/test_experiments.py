@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from envs.vector_field import VectorField
-from jaxrl.agents import field_learner
-from jaxrl.dynamics import rbf, stimulation
-from train.vector_field import experiments, learners, reach
+from jaxrl.dynamics import rbf
+from jaxrl.dynamics.learners import field_learner
+from jaxrl.dynamics.planning import stimulation
+from train.vector_field import learners
+from train.vector_field.experiment import experiments, reach
 
 BOX = 2.0
 FIELDS = ("limit_cycle", "duffing")

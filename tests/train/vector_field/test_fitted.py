@@ -19,22 +19,16 @@ from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement
 from jaxrl.dynamics.state_space.smoother import smooth_states
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 from tests.train.vector_field.test_recorded import turning
-from train.host import run as host_run
-from train.host import runs
 from train.host.errors import UsageError
-from train.vector_field import (
-    advice,
-    dynamics_fit,
-    fitted,
-    fitted_dynamics,
-    fitted_model,
-    recordings,
-    selection,
-)
+from train.host.running import run as host_run
+from train.host.running import runs
+from train.vector_field import advice, fitted, fitted_dynamics, fitted_model
 from train.vector_field.advice import Options
 from train.vector_field.config import PRESETS
-from train.vector_field.dynamics_fit import Problem
+from train.vector_field.data import recordings
 from train.vector_field.fitted_model import Fitted
+from train.vector_field.recorded import dynamics_fit, selection
+from train.vector_field.recorded.dynamics_fit import Problem
 from train.vector_field.training import make_training
 
 GAP = slice(200, 205)

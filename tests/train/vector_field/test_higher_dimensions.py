@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from envs.vector_field import VectorField
-from jaxrl.agents import field_learner
-from jaxrl.dynamics import bases, stimulation
-from train.vector_field import experiments, learners, reach
-from train.vector_field.stopping import StopRule
+from jaxrl.dynamics import bases
+from jaxrl.dynamics.learners import field_learner
+from jaxrl.dynamics.planning import stimulation
+from train.vector_field import learners
+from train.vector_field.experiment import experiments, reach
+from train.vector_field.experiment.stopping import StopRule
 
 BOX = 2.0
 ENV = VectorField("lorenz", "identity", "none", 3, num_inputs=3, dims=3)

@@ -11,16 +11,19 @@ import pytest
 from rich.table import Table
 
 from jaxrl import checkpoint
-from jaxrl.dynamics import stimulation
-from jaxrl.dynamics.state_space import choice, move
-from train.host import command, compiled, settings
-from train.host.metrics_file import read_metrics
-from train.host.records import CHECKPOINTS
-from train.vector_field import scores
+from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.state_space import move
+from jaxrl.dynamics.state_space.online import choice
+from train.host.command_line import command
+from train.host.files.metrics_file import read_metrics
+from train.host.files.run_directory import CHECKPOINTS
+from train.host.machine import compiled
+from train.host.training import Evaluation
 from train.vector_field.config import make_env, make_learner, make_models
-from train.vector_field.experiments import fields_at, relative_error
+from train.vector_field.experiment import scores
+from train.vector_field.experiment.experiments import fields_at, relative_error
+from train.vector_field.experiment.reach import scored_points
 from train.vector_field.program import PROGRAM
-from train.vector_field.reach import scored_points
 from train.vector_field.training import make_training
 
 SMALL = (
@@ -89,7 +92,7 @@ def test_a_perfect_model_has_no_error(flags):
 def test_stopping_and_resuming_changes_nothing(tmp_path, monkeypatch):
     """A fit is made after the checkpoint, from which the run goes on as if nothing happened."""
     nothing = {"score": "field_error", "compile_seconds": 0.0, "seconds": 0.0, "seeds": []}
-    monkeypatch.setattr(scores, "evaluate", lambda *_: settings.Evaluation(nothing, Table()))
+    monkeypatch.setattr(scores, "evaluate", lambda *_: Evaluation(nothing, Table()))
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run = partial(command.main, UNDRAWN)
     assert run(arguments=[*SMALL.split(), f"--run.directory={whole}"]) == 0

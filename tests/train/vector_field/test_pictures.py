@@ -17,12 +17,16 @@ from rich.table import Table
 from jaxrl.dynamics import rbf
 from jaxrl.loop import Metrics
 from tests.train.images import assert_drawn, saved, size_alone, words_fit
-from train.host import compiled, metrics_file, scores, settings, snapshots
-from train.host.live import Game
+from train.host.files import metrics_file, snapshots
+from train.host.machine import compiled
 from train.host.program import Run, Wanted
-from train.host.settings import Evaluation
-from train.vector_field import curves, experiments, film, maps, pictures, recordings, scene
+from train.host.scoring import scores
+from train.host.showing.live import Game
+from train.host.training import Evaluation, Training
 from train.vector_field.config import PRESETS, Config, make_env, make_learner
+from train.vector_field.data import recordings
+from train.vector_field.experiment import experiments
+from train.vector_field.pictures import curves, film, maps, run_pictures, scene
 from train.vector_field.program import PROGRAM
 from train.vector_field.training import State, looked_at, make_training, samples
 
@@ -79,12 +83,12 @@ def finished(tmp_path_factory) -> Finished:
         record.append(rows)
     (directory / "eval.json").write_text(json.dumps(evaluation_of(SMALL)))
     agents = scores.agents_of(state.agent, 2)
-    traces = pictures.traces_of(SMALL, state)
-    paths = pictures.draw_all(directory, SMALL, agents, traces)
+    traces = run_pictures.traces_of(SMALL, state)
+    paths = run_pictures.draw_all(directory, SMALL, agents, traces)
     return Finished(SMALL, states, rows, paths)
 
 
-def replayed(finished: Finished) -> settings.Training:
+def replayed(finished: Finished) -> Training:
     """The first seed, policy and field of a run, as a training of their own."""
     alone = lambda kept: jax.tree.map(
         lambda x: np.asarray(x)[0, :1], kept
@@ -99,7 +103,7 @@ def replayed(finished: Finished) -> settings.Training:
     states = jax.tree.map(lambda *x: np.stack(x), *map(of_first, finished.states))
     at = lambda time: jax.tree.map(lambda x: jnp.asarray(x)[time], states)
     nothing = Metrics(jnp.zeros((), jnp.int32), {}, {})
-    return settings.Training(
+    return Training(
         init=lambda key: at(0),
         update=lambda state: (at(state.updates + 1), nothing),
         evaluate=lambda *_: Evaluation({}, Table()),
@@ -145,8 +149,8 @@ def test_pictures_drawn_again_have_the_trails_of_before(finished, monkeypatch):
         given = lambda *arguments, place=place: drawn.append(arguments[place])
         monkeypatch.setattr(maps, name, given)
     arrays = finished.paths[0].read_bytes()
-    agents, traces = scores.agents_of(state.agent, 2), pictures.traces_of(SMALL, state)
-    assert pictures.draw_all(directory, SMALL, agents, traces) == finished.paths
+    agents, traces = scores.agents_of(state.agent, 2), run_pictures.traces_of(SMALL, state)
+    assert run_pictures.draw_all(directory, SMALL, agents, traces) == finished.paths
     assert finished.paths[0].read_bytes() == arrays
     assert len(drawn) == 2
     for trails in drawn:
@@ -199,7 +203,7 @@ def test_traces_of_one_seed_have_its_axis_too():
     kept: Any = jax.random.key(0)  # as there are some in the state of a loop
     experiment = experiments.Experiment(kept, trail, np.zeros((2, 1, 3, 3), bool))  # type: ignore
     state = State({}, {"random": experiment}, cast(Any, within), kept, cast(Any, 0))
-    found = pictures.traces_of(config, state)
+    found = run_pictures.traces_of(config, state)
     np.testing.assert_array_equal(found.trails, trail[None])
     assert (found.visited.shape, found.reachable.shape) == ((1, 2, 1, 3, 3), (1, 1, 3, 3))
 
@@ -208,11 +212,11 @@ def test_groups_are_put_into_the_order_of_the_policies():
     config = replace(SMALL, policies=("d_optimal", "bang50", "myopic", "off"))
     held = np.array([[10.0, 30.0]])
     found = {"bang50": held, "d_optimal": np.array([[0.0]]), "myopic": np.array([[20.0]])}
-    np.testing.assert_array_equal(pictures.in_order(config, found, axis=1), [[0, 10, 20, 30]])
+    np.testing.assert_array_equal(run_pictures.in_order(config, found, axis=1), [[0, 10, 20, 30]])
 
 
 def test_what_the_first_policy_is_held_against():
-    compared = pictures.compared_policies
+    compared = run_pictures.compared_policies
     assert compared(["d_optimal", "random", "off"]) == ["d_optimal", "random"]
     assert compared(["d_optimal", "bang50", "random"]) == ["d_optimal", "random"]
     assert compared(["off"]) == ["off"]
@@ -301,7 +305,7 @@ def joined(finished: Finished) -> dict[str, np.ndarray]:
 def test_recordings_are_what_the_experiments_went_through(finished):
     found, last = joined(finished), finished.states[-1]
     assert found["u"].shape == (2, 2, 1, 100, 2)
-    trail = pictures.traces_of(SMALL, last).trails[..., -100:, :]
+    trail = run_pictures.traces_of(SMALL, last).trails[..., -100:, :]
     np.testing.assert_array_equal(found["z"][..., 1:, :], trail[..., :-1, :])
     np.testing.assert_array_equal(found["y"], found["z"])  # the state itself is seen
     np.testing.assert_array_equal(found["belief"], found["z"])
@@ -340,7 +344,7 @@ def test_snapshots_show_the_learned_fields(finished):
     look = partial(looked_at, SMALL, make_learner(SMALL))
     found = jax.jit(jax.vmap(look))(finished.states[-1])
     agents = scores.agents_of(finished.states[-1].agent, 2)
-    learned, _, deviation = pictures.learned_fields(SMALL, agents)
+    learned, _, deviation = run_pictures.learned_fields(SMALL, agents)
     np.testing.assert_allclose(found["velocity"], learned, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found["deviation"][0], deviation, rtol=1e-4, atol=1e-6)
 

@@ -10,9 +10,9 @@ from jaxrl.dynamics.phase_portrait.attractors import Effort
 from jaxrl.dynamics.phase_portrait.kinds import kind_of
 from jaxrl.dynamics.phase_portrait.portrait import portrait_of
 from tests.train.images import saved, size_alone, words_fit
-from train.vector_field import portrait_picture
-from train.vector_field.portrait_panels import displacement_on, plane_of
-from train.vector_field.step_time import StepTime
+from train.vector_field.data.step_time import StepTime
+from train.vector_field.pictures import portrait_picture
+from train.vector_field.pictures.portrait_panels import displacement_on, plane_of
 
 LITTLE = Effort(orbits=24, window=512, settling=512, starts=128)
 

@@ -10,11 +10,12 @@ from jaxrl.dynamics.kalman import Belief
 from jaxrl.dynamics.linear_gaussian import Params
 from tests.recordings import particle_filter
 from tests.recordings.systems import record
-from train.vector_field import baseline_forecasts, baselines, episodes, recordings
-from train.vector_field import prediction_scores as scoring
-from train.vector_field.prediction_scores import Forecasts, Starts, score
-from train.vector_field.recordings import Data
-from train.vector_field.scores import SKIPPED
+from train.vector_field.data import episodes, recordings
+from train.vector_field.data.recordings import Data
+from train.vector_field.experiment.scores import SKIPPED
+from train.vector_field.recorded import baseline_forecasts, baselines
+from train.vector_field.recorded import prediction_scores as scoring
+from train.vector_field.recorded.prediction_scores import Forecasts, Starts, score
 
 AHEAD = 12
 IS_COUNT = np.array([True, False, True])

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from train.vector_field import predictive
-from train.vector_field.prediction_scores import coverage_of
+from train.vector_field.recorded import predictive
+from train.vector_field.recorded.prediction_scores import coverage_of
 
 
 def chances(mean: float, variance: float, most: int) -> np.ndarray:

@@ -10,10 +10,12 @@ import pytest
 
 from jaxrl.dynamics import rbf, sequence_elbo
 from tests.train.images import assert_drawn
-from train.host import constants
-from train.host.scores import read_evaluation
-from train.vector_field import baselines, program, recorded, recordings
+from train.host.machine import constants
+from train.host.scoring.scores import read_evaluation
+from train.vector_field import program
 from train.vector_field.config import PRESETS, Budget, Config, Model
+from train.vector_field.data import recordings
+from train.vector_field.recorded import baselines, vae_fit
 from train.vector_field.training import make_training
 
 STEPS = 400
@@ -117,28 +119,28 @@ def test_a_simple_model_that_fails_takes_no_score_with_it(reason, monkeypatch, c
 
     monkeypatch.setattr(baselines, "r2", fail)
     data = recordings.joined([(Y, U)])
-    simple = recorded.simple_r2(data, data, 2)
+    simple = vae_fit.simple_r2(data, data, 2)
     reason_in_one_line = " ".join(str(reason).split())
     assert f"cannot be fitted ({type(reason).__name__}: {reason_in_one_line})" in caplog.text
     lists = {name: np.asarray(x).tolist() for name, x in simple.items()}
     row = {"seed": 0, "r2": [0.5] * 31}
     about = {"step_time": 0.1, "time_unit": "s"}
-    assert recorded.table({"baselines": lists, "seeds": [row], **about}).row_count == 4
+    assert vae_fit.table({"baselines": lists, "seeds": [row], **about}).row_count == 4
     arrays = {f"r2_{name}": simple[name] for name in baselines.NAMES}
     axis = np.linspace(-1, 1, 25)
     arrays |= {"r2": np.full((1, 31), 0.5), "axis": axis, "field": np.ones((25, 25, 2))}
     config = replace(PRESETS["vector_field"], run=Budget(num_seeds=1))
-    recorded.draw(tmp_path / "recorded.png", config, RNG.normal(size=(90, 2)), arrays)
+    vae_fit.draw(tmp_path / "recorded.png", config, RNG.normal(size=(90, 2)), arrays)
     assert_drawn(tmp_path / "recorded.png")
 
 
 def test_pictures_show_the_longest_episode_that_was_held_out():
     """The last of them: an aborted trial after it has no forecast to be shown."""
     data = recordings.joined([(Y[:n], U[:n]) for n in (300, 90, 120, 120, 5)])
-    assert recorded.shown_part(data, data.episodes(slice(2, None))) == (-2, slice(0, 120))
+    assert vae_fit.shown_part(data, data.episodes(slice(2, None))) == (-2, slice(0, 120))
     whole = recordings.joined([(Y, U)])
     rest = whole.cut(slice(None), slice(320, STEPS), np.array([80]))
-    assert recorded.shown_part(whole, rest) == (-1, slice(320, STEPS))
+    assert vae_fit.shown_part(whole, rest) == (-1, slice(320, STEPS))
 
 
 @pytest.mark.slow

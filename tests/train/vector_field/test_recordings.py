@@ -11,10 +11,10 @@ import pytest
 from envs.vector_field.fields import FIELDS, check_dimension
 from jaxrl.dynamics import rbf
 from tests.train.vector_field.presets import EXPERIMENTS
-from train.host.compiled import compiler_options
-from train.host.settings import Training
-from train.vector_field import recordings
+from train.host.machine.compiled import compiler_options
+from train.host.training import Training
 from train.vector_field.config import CART_POLE, PRESETS, Model
+from train.vector_field.data import recordings
 from train.vector_field.training import make_training
 
 RNG = np.random.default_rng(0)
@@ -431,7 +431,7 @@ def test_what_any_experiment_records_can_be_fitted(preset, tmp_path):
 
 @pytest.mark.slow
 def test_recordings_of_random_inputs_are_the_same_with_any_learner():
-    """Which `tests.bench.vector_field_baselines` takes for granted."""
+    """Which `bench.vector_field_baselines` takes for granted."""
     found = []
     for learner in ("bayesian", "sequence_vae"):
         config = PRESETS["vector_field"]

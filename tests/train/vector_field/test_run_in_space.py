@@ -9,11 +9,12 @@ import pytest
 from rich.console import Console
 
 from tests.train.images import assert_drawn
-from train.host import command
-from train.host.metrics_file import read_metrics
+from train.host.command_line import command
+from train.host.files.metrics_file import read_metrics
 from train.host.program import Wanted
-from train.host.runs import load
-from train.vector_field import scene, scores
+from train.host.running.runs import load
+from train.vector_field.experiment import scores
+from train.vector_field.pictures import scene
 from train.vector_field.program import PROGRAM
 
 FLAGS = (

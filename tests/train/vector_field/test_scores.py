@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from train.vector_field import scores
+from train.vector_field.experiment import scores
 
 FIELDS = ["double_limit_cycle", "duffing"]
 

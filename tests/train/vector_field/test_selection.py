@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from train.vector_field import selection
 from train.vector_field.config import PRESETS, Config, Dynamics
-from train.vector_field.selection import Trial
+from train.vector_field.recorded import selection
+from train.vector_field.recorded.selection import Trial
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=1000)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.train.images import assert_drawn
-from train.vector_field import series
-from train.vector_field.step_time import StepTime
+from train.vector_field.data.step_time import StepTime
+from train.vector_field.pictures import series
 
 RNG = np.random.default_rng(0)
 

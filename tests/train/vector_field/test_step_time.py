@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from train.vector_field import step_time
-from train.vector_field.step_time import StepTime
+from train.vector_field.data import step_time
+from train.vector_field.data.step_time import StepTime
 
 
 def load(tmp_path, *files, bin_width=1.0, length=None, unit=""):

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from tests.train.images import assert_drawn
-from train.host import command
+from train.host.command_line import command
 from train.host.program import Wanted
-from train.host.runs import load
-from train.vector_field import fitted, scene, scores
+from train.host.running.runs import load
+from train.vector_field import fitted
+from train.vector_field.experiment import scores
+from train.vector_field.pictures import scene
 from train.vector_field.program import PROGRAM
 
 FLAGS = (

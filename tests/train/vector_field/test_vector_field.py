@@ -17,11 +17,13 @@ from rich.table import Table
 
 from jaxrl import checkpoint
 from tests.train.vector_field.presets import EXPERIMENTS
-from train.host import command, compiled, settings
-from train.host.metrics_file import read_metrics
-from train.host.records import CHECKPOINTS
-from train.vector_field import scores
+from train.host.command_line import command
+from train.host.files.metrics_file import read_metrics
+from train.host.files.run_directory import CHECKPOINTS
+from train.host.machine import compiled
+from train.host.training import Evaluation
 from train.vector_field.config import PRESETS, Config, World, make_env, policy
+from train.vector_field.experiment import scores
 from train.vector_field.program import PROGRAM
 from train.vector_field.training import make_training, worlds
 
@@ -85,7 +87,7 @@ def test_a_run_leaves_pictures_but_no_film(finished):
 def test_stopping_and_resuming_changes_nothing(finished, tmp_path, monkeypatch):
     """From what a crash after the first of two checkpoints leaves."""
     nothing = {"score": "field_error", "compile_seconds": 0.0, "seconds": 0.0, "seeds": []}
-    unscored = settings.Evaluation(nothing, Table())
+    unscored = Evaluation(nothing, Table())
     monkeypatch.setattr(scores, "evaluate", lambda *_: unscored)
     interrupted = tmp_path / "run"
     interrupted.mkdir()

@@ -13,7 +13,7 @@ from jaxrl.dynamics.phase_portrait.orbits import orthogonal
 from jaxrl.dynamics.phase_portrait.portrait import portrait_of
 from jaxrl.dynamics.phase_portrait.region import region_of
 from jaxrl.dynamics.phase_portrait.summary import count, number, summary, words
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 from tests.jaxrl.dynamics.phase_portrait.systems import LITTLE, disc, stuart_landau
 
 

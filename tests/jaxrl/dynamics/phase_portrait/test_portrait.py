@@ -8,7 +8,7 @@ from scipy import integrate
 
 from jaxrl.dynamics.phase_portrait.attractors import Effort
 from jaxrl.dynamics.phase_portrait.portrait import portrait_of
-from jaxrl.linalg import matmul
+from jaxrl.numerics.linalg import matmul
 from tests.jaxrl.dynamics.phase_portrait.systems import (
     LITTLE,
     Map,

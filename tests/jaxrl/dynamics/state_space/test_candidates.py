@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.dynamics import stimulation
 from jaxrl.dynamics.bases import Grid, Polynomial
-from jaxrl.dynamics.state_space import candidates, channels, choice, coordinates, move
-from jaxrl.dynamics.state_space.choice import Choice
+from jaxrl.dynamics.planning import stimulation
+from jaxrl.dynamics.state_space import channels, move
 from jaxrl.dynamics.state_space.field_posterior import Prior, prior_deviations
 from jaxrl.dynamics.state_space.filter import Record, filter_states, predict
 from jaxrl.dynamics.state_space.model import step
+from jaxrl.dynamics.state_space.online import candidates, choice, coordinates
+from jaxrl.dynamics.state_space.online.choice import Choice
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
 PRIOR = Prior(weights=0.3)

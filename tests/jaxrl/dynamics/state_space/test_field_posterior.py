@@ -9,9 +9,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy import linalg
 
-from jaxrl import planning
-from jaxrl.dynamics import next_inputs, stimulation
 from jaxrl.dynamics.bases import Grid, Polynomial
+from jaxrl.dynamics.planning import icem, next_inputs, stimulation
 from jaxrl.dynamics.state_space import channels
 from jaxrl.dynamics.state_space import field_posterior as posteriors
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior, Prior, field_posterior
@@ -330,7 +329,7 @@ def test_plans_by_the_next_states_alone(question):
     )
 
     config = stimulation.Config(
-        every=2, objective="d_optimal+a_optimal", planner=planning.Config(horizon=6)
+        every=2, objective="d_optimal+a_optimal", planner=icem.Config(horizon=6)
     )
     inputs = [*plan, jnp.zeros(2)]
     rows = np.concatenate([rows_of(model, params, path[t], inputs[t]) for t in (2, 4, 6)])

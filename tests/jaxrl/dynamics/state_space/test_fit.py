@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxrl.dynamics.state_space import fit
 from jaxrl.dynamics.state_space.filter import filter_states
-from jaxrl.dynamics.state_space.objective import Objective
+from jaxrl.dynamics.state_space.fitting import fit
+from jaxrl.dynamics.state_space.fitting.objective import Objective
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
 KNOWN = ("matrix", "offset", "log_noise")

@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from jaxrl.dynamics.state_space import fit, forecasts
+from jaxrl.dynamics.state_space import forecasts
 from jaxrl.dynamics.state_space.filter import first_belief
+from jaxrl.dynamics.state_space.fitting import fit
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
 STEPS, PARTICLES = 3, 20_000

@@ -7,7 +7,7 @@ import pytest
 
 from jaxrl.dynamics.bases import Grid
 from jaxrl.dynamics.state_space import filter, smoother
-from jaxrl.dynamics.state_space.linear_fit import is_linear_gaussian, linear_fit
+from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian, linear_fit
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
 

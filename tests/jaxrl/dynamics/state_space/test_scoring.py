@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics.bases import Grid
-from jaxrl.dynamics.state_space import move, scoring
+from jaxrl.dynamics.state_space import move
 from jaxrl.dynamics.state_space.field_posterior import Prior, prior_deviations
 from jaxrl.dynamics.state_space.filter import filter_states
+from jaxrl.dynamics.state_space.online import scoring
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
 PRIOR = Prior(weights=0.2, linear=0.5, effect=2.0)

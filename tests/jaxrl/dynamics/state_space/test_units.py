@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxrl.dynamics.state_space.filter import Record, filter_states
-from jaxrl.dynamics.state_space.units import in_original_units, in_units, units_of
+from jaxrl.dynamics.state_space.fitting.units import in_original_units, in_units, units_of
 from tests.jaxrl.dynamics.state_space.models import random_model, simulate
 
 IS_COUNT = (True, False, False, True)

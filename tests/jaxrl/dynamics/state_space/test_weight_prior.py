@@ -9,8 +9,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 from jaxrl.dynamics.bases import Polynomial
-from jaxrl.dynamics.state_space import weight_prior
 from jaxrl.dynamics.state_space.field_posterior import FieldPosterior
+from jaxrl.dynamics.state_space.online import weight_prior
 from tests.jaxrl.dynamics.state_space.models import random_model
 
 NOISE = 0.3

@@ -1,0 +1,91 @@
+"""What PureJaxRL's PPO and DQN learn in the environments of `bench.common_ground`.
+
+python -m bench.peers scores --purejaxrl PATH [CASE ...] [--seeds 10]
+
+With its own numbers: those of `ppo.py` and `dqn.py`, and for MinAtar those of its notebook. A score
+is the mean return of the last tenth of training, as its agents explore. Cases that --out already
+has with as many seeds are passed over.
+"""
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.common_ground import MINATAR, summary
+from bench.peers import shim
+from bench.peers.cases import DQN_UPDATES, LAST, NARROW, Peers, curve, dqn_of, trained
+from bench.peers.training import Size, Train, their_dqn, their_ppo
+from bench.snake_speed import append, machine
+
+RESULTS = Path(__file__).parents[1] / "results" / "peer_scores.json"
+CLASSIC = ("CartPole-v1", "Acrobot-v1", "MountainCar-v0")
+IN_MINATAR = {"LR": 5e-3, "NUM_MINIBATCHES": 8, "ACTIVATION": "relu"}
+OF_MINATAR = Size(64, 128, 1_220)
+
+
+class Case(NamedTuple):
+    """One of its algorithms in an environment."""
+
+    algorithm: str
+    env_id: str
+    steps: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.algorithm} {self.env_id}"
+
+
+CASES = [
+    *(Case("ppo", env_id, 500_000) for env_id in CLASSIC),
+    *(Case("dqn", env_id, 500_000) for env_id in CLASSIC),
+    *(Case("ppo", f"{game}-MinAtar", 10_000_000) for game in MINATAR),
+]
+
+
+def train_of(peers: Peers, case: Case) -> Train:
+    """Its training, with the numbers it comes with."""
+    if case.algorithm == "dqn":
+        return their_dqn(dqn_of(peers), DQN_UPDATES, ENV_NAME=case.env_id)
+    if case.env_id.endswith("MinAtar"):
+        return their_ppo(peers.ppo, OF_MINATAR, ENV_NAME=case.env_id, **IN_MINATAR)
+    return their_ppo(peers.ppo, NARROW, ENV_NAME=case.env_id)
+
+
+def measure(peers: Peers, case: Case, seeds: int) -> dict[str, Any]:
+    """Trains all seeds and returns their late returns; None for one that ended no episode."""
+    started = time.perf_counter()
+    each = trained(train_of(peers, case), seeds)
+    late = [float(curve(one, round(1 / LAST))[-1]) for one in each]
+    return {
+        **machine(),
+        "case": case.name,
+        "steps": case.steps,
+        "seeds": seeds,
+        "late": [None if math.isnan(x) else x for x in late],
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.peers scores", description=__doc__)
+    parser.add_argument("cases", nargs="*", help="such as 'ppo CartPole-v1'; default: all")
+    parser.add_argument("--purejaxrl", type=Path, required=True, help="a checkout")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    peers = Peers(*shim.load(options.purejaxrl.expanduser()))
+    for case in CASES:
+        known = json.loads(options.out.read_bytes()) if options.out.is_file() else []
+        done = any(x["case"] == case.name and x["seeds"] == options.seeds for x in known)
+        if done or (options.cases and case.name not in options.cases):
+            continue
+        found = measure(peers, case, options.seeds)
+        append(options.out, found)
+        finished = [x for x in found["late"] if x is not None]
+        mean, low, high = summary(finished) if finished else (np.nan,) * 3
+        print(f"{case.name}: {mean:.4g} ({low:.4g} to {high:.4g}), {found['seconds']:.0f} s")

@@ -1,0 +1,38 @@
+"""How long a step of `train.play` takes, with its answer: `python -m bench.play RUN ...`.
+
+Names of released policies may stand in place of run directories.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from train.host.showing.live import Game
+from train.play import __main__ as play
+from train.play import messages
+
+STEPS = 60
+
+
+def milliseconds(name: str) -> np.ndarray:
+    """Of each of `STEPS` steps of one game after another."""
+    is_run = Path(name).is_dir()
+    options = play.Options(run=name) if is_run else play.Options(policy=name)
+    live = play.live_of(play.opened(options), 0)
+    play.warm_up(live)
+    game, found = Game(live, 0), []
+    for seed in range(STEPS):
+        if game.ending:
+            game.new(seed)
+        begin = time.perf_counter()
+        messages.answer(game, '{"do": "step"}')
+        found.append(1e3 * (time.perf_counter() - begin))
+    return np.array(found)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or [play.FAVOURITE]:
+        found = milliseconds(name)
+        print(f"{name}: median {np.median(found):.1f} ms, worst {found.max():.1f} ms")

@@ -1,0 +1,114 @@
+"""Training steps a second of every algorithm on Snake, compile time apart.
+
+python -m bench.snake_training_speed [NAME ...] [--seconds 5] [--repeats 5]
+
+One seed. For the DQN on the bare board also the share of the time that its matrix products alone
+would take, each measured in a loop of its own: forward of the learning and of the target network,
+backward to weights and to inputs, and the forward passes of acting.
+"""
+
+import argparse
+import itertools
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bench.products import product_seconds
+from bench.snake_scores import ALGORITHMS
+from bench.snake_speed import append, machine
+from train.host.machine import compiled
+from train.snake.config import DQN, PRESETS, AnyConfig, make_env
+from train.snake.training import make_training
+
+RESULTS = Path(__file__).parent / "results" / "snake_training_speed.json"
+BOARDS = ("board", "board20")
+CASES = {**ALGORITHMS, **{name: PRESETS[name] for name in (*BOARDS, "fill")}}
+WARMUP = 2_000  # environment steps before the clock starts, so that Q-learning learns
+Shape = tuple[int, int, int]  # rows, inner, columns
+
+
+def timed(config: AnyConfig, seconds: float, repeats: int) -> dict[str, Any]:
+    """Environment steps a second of `repeats` chunks of about so many seconds each."""
+    training = make_training(config)
+    per_update = training.steps_per_update
+    started = time.perf_counter()
+    start = compiled.trace_init(training.init, jnp.int32(0))
+    traced = compiled.trace(start, training.update, 100_000, skip=False)
+    program = traced.compile()
+    compile_s = time.perf_counter() - started
+    state = program.init(jnp.int32(0))
+
+    def run(state: Any, updates: int) -> tuple[Any, float]:
+        started = time.perf_counter()
+        state, report = program.chunk(state, jnp.int32(updates))
+        jax.block_until_ready(report)
+        return state, time.perf_counter() - started
+
+    state, _ = run(state, -(-WARMUP // per_update))
+    updates, taken = 1, 0.0
+    while taken < 0.2:  # a call long enough to tell the speed
+        updates *= 2
+        state, taken = run(state, updates)
+    updates = max(1, min(100_000, round(updates * seconds / taken)))
+    rates = []
+    for _ in range(repeats):
+        state, taken = run(state, updates)
+        rates.append(updates * per_update / taken)
+    return {"steps_per_second": rates, "compile_s": compile_s}
+
+
+def products(config: DQN) -> Iterator[tuple[Shape, int]]:
+    """The matrix products of one rollout and its updates, each with how often it is done."""
+    env, params = make_env(config.env, training=True)
+    inputs = env.observation_space(params).shape[0]
+    widths = [inputs, *config.network.hidden, env.num_actions]
+    rows, updates = config.agent.batch_size, config.agent.updates_per_rollout
+    for layer, (ins, outs) in enumerate(itertools.pairwise(widths)):
+        yield (config.loop.num_envs, ins, outs), config.loop.num_steps
+        yield (rows, ins, outs), (3 if config.agent.double else 2) * updates
+        yield (ins, rows, outs), updates
+        if layer:
+            yield (rows, outs, ins), updates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CASES))
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each timed call")
+    parser.add_argument("--repeats", type=int, default=5, help="timed calls of each row")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="JSON list to append to")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(CASES):
+        parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(CASES)}")
+    rows = []
+    print("| trained | sees | steps/s, median | least to most | of the products' limit | compile |")
+    print("|---" * 6 + "|")
+    for name in options.names or CASES:
+        config = CASES[name]
+        config = replace(config, run=replace(config.run, max_episodes=None))
+        row = {"name": name, **timed(config, options.seconds, options.repeats)}
+        rates, share = row["steps_per_second"], ""
+        median = statistics.median(rates)
+        if name in BOARDS:
+            assert isinstance(config, DQN)
+            ideal = sum(n * product_seconds(*s, options.repeats) for s, n in products(config))
+            row["share_of_limit"] = ideal * median / config.loop.steps_per_update
+            share = f"{row['share_of_limit']:.0%}"
+        rows.append(row)
+        spread = f"{min(rates):,.0f} to {max(rates):,.0f}"
+        print(
+            f"| {name} | {config.env.observation} | {median:,.0f} | {spread} | {share} "
+            f"| {row['compile_s']:.1f} s |",
+            flush=True,
+        )
+    append(options.out, {**machine(), "seconds": options.seconds, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

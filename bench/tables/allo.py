@@ -1,0 +1,170 @@
+"""The tables of ALLO: accuracy with exact and sampled expectations, speed."""
+
+import re
+import statistics
+
+import numpy as np
+
+from bench import allo_barrier
+from bench.allo_accuracy import OWN, STANDARD
+from bench.tables.markdown import around, latest, records, table
+
+PAPER = {  # mean |cos| over 60 seeds, from coordinates; Gomez, Bowling & Machado (2024), table 1
+    "GridMaze-7": 0.9996,
+    "GridMaze-9": 0.9989,
+    "GridMaze-17": 0.9994,
+    "GridRoom-1": 0.9912,
+    "GridRoom-4": 0.9965,
+    "GridRoomSym-4": 0.8411,
+    "GridRoom-16": 0.9990,
+}
+
+
+def accuracy() -> str:
+    chosen = latest(
+        (r for r in records("allo_accuracy") if r["preset"] == "allo"), "transitions", "maze"
+    )
+    rows, used = [], []
+    for transitions in (3_000_000, 1_000_000):
+        for maze in (*STANDARD, *OWN):
+            if (record := chosen.get((transitions, maze))) is None:
+                continue
+            used.append(record)
+            of = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}
+            rows.append(
+                (
+                    f"{maze} ({record['states']})",
+                    f"{transitions / 1e6:g} M",
+                    around(of["similarity"]),
+                    f"{of['ceiling'].mean():.4f}",
+                    f"{np.max(of['ceiling'] - of['similarity']):.4f}",
+                    f"{of['near_similarity'].mean():.4f}",
+                    f"{np.sum(of['eigenvalues_within'] == 11)} of {record['seeds']}",
+                    f"{record['gradient_steps']:,}",
+                    f"{PAPER[maze]:.4f}"[1:] if maze in PAPER else "",
+                )
+            )
+    head = (
+        "maze (states) | transitions | similarity (95 % interval) | ceiling | largest gap "
+        "| near ties as one | seeds with all λ right | steps at most | paper"
+    )
+    return table(head, rows, used)
+
+
+def barrier() -> str:
+    """A row for each case and first weight of the barrier, a column for each growth."""
+    found, rows = latest(records("allo_barrier"), "case"), []
+    for case in (case for case in allo_barrier.CASES if case.name in found):
+        cells = {(row["start"], row["step"]): row["similarity"] for row in found[case.name]["rows"]}
+        for start in allo_barrier.STARTS:
+            told = (of_seeds(cells[start, step]) for step in allo_barrier.STEPS)
+            rows.append((f"`{case.preset}` {case.maze}", f"{case.steps:,}", f"{start:g}", *told))
+    growths = " | ".join(f"growth {step:g}" for step in allo_barrier.STEPS)
+    return table(f"preset, maze | steps | b at the start | {growths}", rows, found.values())
+
+
+def of_seeds(scores: list[float | None]) -> str:
+    """Mean of the seeds and the least of them; how many of them diverged."""
+    known = [score for score in scores if score is not None]
+    lost = f", {len(scores) - len(known)} diverged" * (len(known) < len(scores))
+    return f"{np.mean(known):.3f} (least {min(known):.3f}){lost}" if known else "all diverged"
+
+
+def sampled() -> str:
+    chosen = latest((r for r in records("allo_accuracy") if r["preset"] == "sampled"), "maze")
+    rows = []
+    for maze, record in chosen.items():
+        of = {k: np.array(v) for k, v in record.items() if isinstance(v, list)}
+        right = sorted({f"{x:.0f}" for x in of["eigenvalues_within"]})
+        rows.append(
+            (
+                maze,
+                around(of["similarity"]),
+                f"{of['ceiling'].mean():.4f}",
+                f"{of['near_similarity'].mean():.4f}",
+                f"{of['near_ceiling'].mean():.4f}",
+                " to ".join(right),
+            )
+        )
+    head = (
+        "maze | similarity (95 % interval) | ceiling | near ties as one | its ceiling "
+        "| λ right, of 11"
+    )
+    return table(head, rows, chosen.values())
+
+
+def directed() -> str:
+    chosen = latest(records("allo_directed"), "walk")
+    rows = []
+    for walk, record in chosen.items():
+        of = {name: np.array(x) for name, x in record["scores"].items()}
+        maze, _, wind = walk.partition(":")
+        share = of["similarity"] / of["ceiling_similarity"]
+        rows.append(
+            (
+                f"{maze}, wind {wind}" if wind else maze,
+                around(of["right"]),
+                around(of["left"]),
+                f"{of['ceiling_right'].mean():.4f}, {of['ceiling_left'].mean():.4f}",
+                f"{share.min():.4f}",
+                f"{of['near_similarity'].mean():.4f}",
+                f"{of['eigenvalue_error'].mean():.4f}",
+                around(of["rank_goals"]),
+                around(of["rank_sources"]),
+                f"{of['symmetric_rank_goals'].mean():.3f}, "
+                f"{of['symmetric_rank_sources'].mean():.3f}",
+            )
+        )
+    head = (
+        "walk | right (95 % interval) | left | ceilings | least share of the ceiling "
+        "| near ties as one | largest error of μ | ranks by goal | ranks by source "
+        "| ranks of commute times"
+    )
+    return table(head, rows, chosen.values())
+
+
+def directed_mazes() -> str:
+    chosen = latest(records("allo_directed_mazes"), "walk")
+    rows = []
+    for maze, record in sorted(chosen.items(), key=lambda item: item[1]["states"]):
+        of = {name: np.array(x) for name, x in record["scores"].items()}
+        score, ceiling = of["similarity"], of["ceiling_similarity"]
+        rows.append(
+            (
+                f"{maze} ({record['states']})",
+                f"{score.mean():.4f}",
+                f"{score.min():.4f}",
+                f"{ceiling.mean():.4f}, {ceiling[score.argmin()]:.4f}",
+                f"{np.max(ceiling - score):.4f}",
+                f"{of['eigenpair_angle'].max():.4f}",
+                f"{record['seconds']:.0f}",
+            )
+        )
+    head = (
+        "maze (states) | similarity, mean | of the worst seed | their ceilings "
+        "| largest gap below a ceiling | largest angle | seconds"
+    )
+    return table(head, rows, chosen.values())
+
+
+def speed() -> str:
+    record = records("allo_speed")[-1]
+    rows = []
+    for row in record["rows"]:
+        seconds = row["seconds"]
+        median = statistics.median(seconds)
+        seeds = int(found[1]) if (found := re.search(r", (\d+) seeds$", row["name"])) else 1
+        rows.append(
+            (
+                row["name"],
+                f"{1e3 * median:.2f}",
+                f"{1e3 * min(seconds):.2f} to {1e3 * max(seconds):.2f}",
+                f"{seeds / median:,.0f}",
+                f"{row['share_of_limit']:.0%}" if row["share_of_limit"] else "",
+            )
+        )
+    head = (
+        "GridRoom-4 | ms a gradient step, median | least to most | gradient steps/s, all seeds "
+        "| of the matrix-product limit"
+    )
+    return table(head, rows, [record])

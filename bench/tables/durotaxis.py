@@ -1,0 +1,63 @@
+"""The tables of durotaxis: learning, speed of the environment and of training."""
+
+import re
+
+import numpy as np
+
+from bench.tables.markdown import coarse, latest, mean_and_interval, records, table, thousands
+
+
+def learning() -> str:
+    found = [r for r in records("durotaxis_learning") if "learnt_at" in r]
+    chosen = latest(found, "name")
+    names = ("linear", "pooled", "normal", "three_part", "state_machine")
+    rows = []
+    for record in (chosen[name] for name in names):
+        when = [steps for steps in record["learnt_at"] if steps is not None]
+        rows.append(
+            (
+                f"`{record['name']}`",
+                mean_and_interval(record["arrived"], 3),
+                mean_and_interval(record["length"], 1),
+                f"{np.median(when):,.0f} ({len(when)} of {record['seeds']})" if when else "never",
+            )
+        )
+    head = "run | arrived | steps to the end | steps of training until 90 % arrive"
+    return table(head, rows, [chosen[name] for name in names])
+
+
+def speed() -> str:
+    record = records("durotaxis_speed")[-1]
+    best = {
+        (row["name"], row["colonies"], row["capacity"]): max(row["steps_per_second"])
+        for row in record["rows"]
+    }
+    words = {"unseen": "unseen", "local": "without hull and centrality", "full": "all features"}
+    shared = {int(x) for name, *_ in best for x in re.findall(r", (\d+) cores$", name)}
+    suffixes = {1: "", **{cores: f", {cores} cores" for cores in sorted(shared)}}
+    rows = [
+        (
+            f"{colonies:,}",
+            str(cores),
+            words[seen],
+            *(
+                thousands(best[f"directed {seen}, {policy}{suffix}", colonies, 128])
+                for policy in ("hold", "small")
+            ),
+        )
+        for colonies in (2048, 256)
+        for cores, suffix in suffixes.items()
+        for seen in words
+    ]
+    head = "colonies | devices | observation | 75 cells, steps/s | 6 cells, steps/s"
+    return table(head, rows, [record])
+
+
+def training_speed() -> str:
+    record = records("durotaxis_speed")[-1]
+    rows = [
+        (row["name"].removeprefix("training, "), f"{coarse(max(row['steps_per_second'])):,.0f}")
+        for row in record["rows"]
+        if row["name"].startswith("training")
+    ]
+    return table("network | training, steps/s", rows, [record])

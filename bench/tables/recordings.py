@@ -1,0 +1,91 @@
+"""The tables of simulated recordings: shares of what the true model foresees, and calibration."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from bench.tables.markdown import Record, latest, records, table
+from tests.recordings.systems import SYSTEMS
+
+LABELS = {
+    "state_space": "state-space model",
+    "linear_gaussian": "linear-Gaussian",
+    "arx": "ARX",
+    "persistence": "persistence",
+}
+"""Models beside `true`, in the order of the columns; those without records are left out."""
+STEPS = ("1", "10", "30")
+LEAST_R2 = 0.02
+"""Where the true model foresees less, a share of it says nothing."""
+
+
+def cases() -> dict[tuple[str, str], list[Record]]:
+    """By system and model, the latest records of each seed, of whole recordings."""
+    newest = latest((x for x in records("recordings") if not x["small"]), "system", "model", "seed")
+    by_case: dict[tuple[str, str], list[Record]] = {}
+    for (system, model, _), record in newest.items():
+        by_case.setdefault((system, model), []).append(record)
+    return by_case
+
+
+def mean(own: Iterable[Record], measure: str, step: str) -> float:
+    """Over seeds; NaN where one has none."""
+    values = [record[measure][step] for record in own]
+    return float(np.mean([np.nan if x is None else x for x in values]))
+
+
+def present(by_case: dict[tuple[str, str], list[Record]]) -> tuple[list[str], list[str]]:
+    """Systems and models with records, the true model left out."""
+    systems = [x for x in SYSTEMS if (x, "true") in by_case]
+    models = [x for x in LABELS if any((system, x) in by_case for system in systems)]
+    return systems, models
+
+
+def with_seeds_of(records: list[Record], others: list[Record]) -> list[Record]:
+    """The records of the seeds that both have."""
+    seeds = {x["seed"] for x in others}
+    return [x for x in records if x["seed"] in seeds]
+
+
+def shares() -> str:
+    """R² of the true model, and of every other the share of that, in percent; means over seeds."""
+    by_case = cases()
+    systems, models = present(by_case)
+    models = [x for x in models if x != "persistence"]  # far below 0 everywhere
+    rows = []
+    for system in systems:
+        true = by_case[system, "true"]
+        cells = [" · ".join(f"{mean(true, 'r2', k):.3f}" for k in STEPS)]
+        for model in models:
+            own = with_seeds_of(by_case.get((system, model), []), true)
+            cells.append(share(own, with_seeds_of(true, own)) if own else "")
+        rows.append((system.replace("_", " "), str(len(true)), *cells))
+    heads = ["recording", "seeds", "R² of the true model at +1 · +10 · +30"]
+    heads += [f"{LABELS[model]}, share" for model in models]
+    return table(" | ".join(heads), rows, [x for of_case in by_case.values() for x in of_case])
+
+
+def share(own: list[Record], true: list[Record]) -> str:
+    """Percent of the true model's R²; R² itself where that is nearly nothing."""
+    cells, is_share = [], mean(true, "r2", STEPS[0]) > LEAST_R2
+    for k in STEPS:
+        r2, best = mean(own, "r2", k), mean(true, "r2", k)
+        cells.append(f"{100 * r2 / best:.0f}" if is_share else f"{r2:.3f}")
+    return " · ".join(cells) + (" %" if is_share else " (R²)")
+
+
+def calibration() -> str:
+    """Coverage of 90 % intervals, and nats gained per observed value one step ahead."""
+    by_case = cases()
+    systems, models = present(by_case)
+    rows = []
+    for system in systems:
+        cells = []
+        for model in ("true", *models):
+            own = by_case.get((system, model), [])
+            held = " · ".join(f"{100 * mean(own, 'coverage', k):.0f}" for k in STEPS) if own else ""
+            gain = f"{np.mean([x['gain'] for x in own]):.4f}" if own else ""
+            cells.append(f"{held} %, {gain}" if own else "")
+        rows.append((system.replace("_", " "), *cells))
+    heads = ["recording", "true model", *(LABELS[model] for model in models)]
+    return table(" | ".join(heads), rows, [x for of_case in by_case.values() for x in of_case])

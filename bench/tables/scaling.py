@@ -1,0 +1,185 @@
+"""The tables on more than one device: what is exchanged, when it hurts, blocks, memory."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bench import memory as used
+from bench.common_ground import summary
+from bench.tables.markdown import Record, latest, records, table, thousands
+from jaxrl.numerics import comparison
+from train.host.program import find
+
+TITLES = {
+    "gymnax:ppo": "PPO, CartPole",
+    "gymnax:recurrent": "recurrent PPO, MemoryChain",
+    "gymnax:pqn": "PQN, CartPole",
+    "gymnax:sac": "SAC, Pendulum",
+    "snake:ppo": "PPO, Snake",
+    "snake:dqn:agent.prioritised=true": "DQN, prioritised, Snake",
+    "snake:rainbow": "Rainbow, Snake",
+    "allo:sampled": "ALLO, sampled",
+}
+STATES = {  # a row for each kind of state
+    "gymnax": ("ppo", "recurrent", "ppo_minatar", "dqn", "dqn_minatar", "sac"),
+    "snake": ("ppo", "dqn", "rainbow", "board", "fill"),
+    "two_snake": ("curriculum",),
+    "durotaxis": ("linear", "state_machine"),
+    "allo": ("sampled",),
+}
+
+
+class Link(NamedTuple):
+    """What joins devices, and how fast these compute."""
+
+    bandwidth: float  # bytes a second that a device sends in a ring
+    latency: float  # seconds of an all-reduce of a few bytes
+    rate: float  # floating-point operations a second of a device, its peak
+
+
+LINKS = {
+    "NVLink": Link(300e9, 10e-6, 67e12),
+    "Ethernet": Link(12.5e9, 60e-6, 67e12),
+    "ICI": Link(100e9, 8e-6, 197e12),
+}
+
+
+def on_the_wire(row: Record, devices: int) -> float:
+    """Bytes that each device sends in an update: in a ring, 2 (D - 1) / D of what is summed."""
+    return (row["arrays"] + row["scalars"]) * 2 * (devices - 1) / devices
+
+
+def seconds(row: Record, devices: int, link: Link) -> float:
+    """That the exchanges of an update take, if nothing is computed meanwhile."""
+    count = row["exchanges"] + row["open_exchanges"]
+    return count * link.latency + on_the_wire(row, devices) / link.bandwidth
+
+
+def paying_batch(row: Record, devices: int, link: Link) -> float:
+    """Transitions of a minibatch with which a device computes for as long as it exchanges."""
+    computing = row["products"] / devices / link.rate
+    return row["batch"] * seconds(row, devices, link) / computing
+
+
+def communication() -> str:
+    """A row for each agent: what an update exchanges, and what it computes."""
+    record = records("communication")[-1]
+    rows = []
+    for row in record["rows"]:
+        wire = on_the_wire(row, record["devices"])
+        rounds = f" + {row['open_exchanges']} loops" if row["open_exchanges"] else ""
+        rows.append(
+            (
+                TITLES[row["case"]],
+                f"{row['parameters']:,}",
+                f"{row['gradient_steps']} × {row['batch']:,}",
+                f"{row['exchanges']:,}{rounds}",
+                f"{row['closed_form'] / 1e3:,.1f}",
+                f"{(row['arrays'] + row['scalars']) / 1e3:,.1f}",
+                f"{wire / 1e3:,.1f}",
+                f"{row['products'] / 1e6:,.0f}",
+                f"{row['products'] / wire:,.0f}",
+            )
+        )
+    head = (
+        "agent | parameters | gradient steps × minibatch | exchanges | gradients, kB "
+        "| compiled, kB | each device sends, kB | products, Mflop | flop a byte sent"
+    )
+    return table(head, rows, [record])
+
+
+def cores() -> str:
+    """A row for each program: members on cores, beside all of them on one device."""
+    found = latest(records("cores"), "case")
+    rows = []
+    for name, row in found.items():
+        program, preset, seeds = name.split()
+        middle, least, most = row["ratio"]
+        rates = (thousands(row["steps_per_second"][x]) for x in ("one", "cores"))
+        rows.append(
+            (
+                f"`{program} {preset}`",
+                seeds,
+                *rates,
+                f"{middle:.2f} ({least:.2f} to {most:.2f})",
+            )
+        )
+    head = "program | seeds | on one device, steps/s of all | on the cores | times as fast"
+    return table(head, rows, found.values())
+
+
+def links() -> str:
+    """The same on three kinds of links: milliseconds, and the minibatch that pays."""
+    record = records("communication")[-1]
+    rows = []
+    for row in record["rows"]:
+        cells = [TITLES[row["case"]], f"{row['batch']:,}"]
+        for link in LINKS.values():
+            cells.append(f"{1e3 * seconds(row, record['devices'], link):.2g}")
+            cells.append(short(paying_batch(row, record["devices"], link)))
+        rows.append(cells)
+    head = " | ".join(
+        ("agent", "minibatch", *(x for name in LINKS for x in (f"{name}, ms", "pays from")))
+    )
+    return table(head, rows, [record])
+
+
+def short(count: float) -> str:
+    """Two digits, in thousands or millions."""
+    for size, unit in ((1e6, " M"), (1e3, " k")):
+        if count >= 0.995 * size:
+            return f"{float(f'{count / size:.2g}'):g}{unit}"
+    return f"{float(f'{count:.2g}'):g}"
+
+
+def blocks() -> str:
+    """Score with eight blocks beside score with one."""
+    chosen = latest(records("blocks"), "case", "budget", "seeds", "blocks")
+    rows, measured = [], []
+    for key in dict.fromkeys(key[:-1] for key in chosen):
+        pair = [chosen[*key, k] for k in (1, 8) if (*key, k) in chosen]
+        if len(pair) < 2:  # not measured yet
+            continue
+        measured += pair
+        one, eight = (np.array(x["scores"])[:, None] for x in pair)
+        better = comparison.probability_of_improvement(eight, one)
+        low, high = comparison.improvement_interval(eight, one)
+        note = f"; {pair[0]['note']}" if pair[0]["note"] else ""
+        rows.append(
+            (
+                f"`{key[0]}`{note}",
+                f"{key[1] / 1e6:.2g} M",
+                f"{key[2]}",
+                pair[0]["score"],
+                *(scored(x["scores"]) for x in pair),
+                f"{better:.2f} ({low:.2f} to {high:.2f})",
+            )
+        )
+    head = "program | steps | seeds | score | one block | eight blocks | eight are better"
+    return table(head, rows, measured)
+
+
+def scored(scores: list[float]) -> str:
+    mean, low, high = summary(scores)
+    return f"{mean:.4g} ({low:.4g} to {high:.4g})"
+
+
+def memory() -> str:
+    """Bytes by system, from the shapes of the initial state."""
+    lines = [
+        "| program | bytes an environment | bytes a transition | times the least | replay, MiB |",
+        "|---" * 5 + "|",
+    ]
+    for name, presets in STATES.items():
+        program = find(name, "the tables")
+        for preset in presets:
+            found = used.use(program, program.presets[preset])
+            cells = [f"`{name} {preset}`", f"{found.environment:,.0f}" if found.num_envs else ""]
+            if found.transitions:
+                whole = found.transition * found.transitions / used.MIB
+                times = f"{found.transition / found.least:.2f}"
+                cells += [f"{found.transition:,.0f}", times, f"{whole:,.1f}"]
+            else:
+                cells += ["", "", ""]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

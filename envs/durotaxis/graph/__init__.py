@@ -1,0 +1,1 @@
+"""A colony as a graph: features of nodes and edges, and what an agent sees."""

@@ -1,0 +1,1 @@
+"""The rewards of a colony: named components, in sets."""

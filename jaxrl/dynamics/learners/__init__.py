@@ -1,0 +1,1 @@
+"""Agents that learn a vector field while they experiment on it."""

@@ -1,0 +1,307 @@
+"""A sequence VAE that learns online from one stream of data, with experiment design.
+
+Each sample is filtered, stored and followed by gradient steps on the newest window and on older
+ones (`jaxrl.dynamics.networks.latent`). Policies use the Fisher information of the field's
+parameters along the filtered path, as if the latent states were observed
+(`jaxrl.dynamics.networks.latent_information`). Since the latent space changes while it is learned,
+that information is recomputed every `recount_steps` from newly filtered states.
+
+Axes: d latent dimensions, m inputs, n channels, p parameters of the field, T steps, B
+windows, W steps of a window, R steps that the information is recomputed from.
+"""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from flax import struct
+
+from jaxrl import checks
+from jaxrl.checks import Count, CountOrZero, NonNegative, Positive, TwoOrMore
+from jaxrl.dynamics import kalman, sequence_elbo
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.networks import latent_filter, latent_information
+from jaxrl.dynamics.networks.latent import SequenceVAE, Window
+from jaxrl.dynamics.planning import distillation, stimulation
+from jaxrl.dynamics.planning.stimulation import Extras, Known, PredictiveModel, Stimulus
+from jaxrl.dynamics.posterior import Posterior
+from jaxrl.numerics.batched_cond import when
+from jaxrl.replay import uniform
+from jaxrl.replay.uniform import Indices, Replay
+from jaxrl.types import Agent, Metrics, PyTree, Transition
+
+
+@struct.dataclass
+class Config:
+    """How the model learns and how inputs are chosen."""
+
+    elbo: sequence_elbo.Config = sequence_elbo.Config(samples=1)
+    """The ELBO; its dt is that of the experiment. More windows are better than more samples."""
+    window: TwoOrMore = struct.field(pytree_node=False, default=20)
+    """W, steps of a window."""
+    older_windows: CountOrZero = struct.field(pytree_node=False, default=3)
+    """Windows from the replay in each gradient step, beside the newest; 0: no replay."""
+    capacity: Count = struct.field(pytree_node=False, default=10_000)
+    """Steps of each stream in the replay."""
+    gradient_steps: Count = struct.field(pytree_node=False, default=1)
+    """Gradient steps after each rollout."""
+    learning_rate: Positive = 3e-3
+    """Step size of Adam."""
+    field_decay: NonNegative = 0.5
+    """Weight decay of the field, per unit of step size."""
+    max_norm: Positive = 10.0
+    """Gradients are clipped to this norm."""
+    schedule: sequence_elbo.Schedule = struct.field(pytree_node=False, default="none")
+    """Schedule of the weight of the divergences; see `sequence_elbo.beta_schedule`."""
+    beta: NonNegative = struct.field(pytree_node=False, default=1.0)
+    """Weight of the divergences."""
+    warmup: CountOrZero = struct.field(pytree_node=False, default=0)
+    """Gradient steps with weight 0, before the schedule begins."""
+    period: TwoOrMore = struct.field(pytree_node=False, default=1_000)
+    """Gradient steps of the schedule's ramp, or of a cycle."""
+    state: Literal["carry", "window", "predict"] = struct.field(pytree_node=False, default="carry")
+    """How the state is estimated while acting: from the filter's carry; by filtering the newest
+    window again; or, for comparison, by the dynamics alone after the first observation."""
+    prior_speed: Positive = 0.5
+    """Prior root mean square of a component of the field, for the policies."""
+    noise: Positive = 0.01
+    """Process noise per unit of time before any data; later the model's own is used."""
+    recount_steps: Count = 500
+    """Rollouts after which the information is recomputed."""
+    recount_over: Count = struct.field(pytree_node=False, default=1_000)
+    """R, newest steps that it is recomputed from."""
+    policy: stimulation.Config = stimulation.Config()
+    """How inputs are chosen."""
+
+
+class Step(NamedTuple):
+    """What the replay stores of a step."""
+
+    y: jax.Array  # [n]
+    before: jax.Array  # [m] the input before it
+
+
+class Knowledge(NamedTuple):
+    """The inputs of the predictive model that a policy plans with."""
+
+    params: PyTree
+    information: Posterior  # of the field's parameters; only its covariance counts
+    known: Known
+    distilled: distillation.State | tuple[()] = ()
+
+
+class State(NamedTuple):
+    params: PyTree
+    opt_state: PyTree
+    memory: Replay  # of Step
+    information: Posterior
+    updates: jax.Array  # int32
+    known: Known
+    distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
+
+
+class Memory(NamedTuple):
+    """Of one stream."""
+
+    filter: Any  # the filter's carry; the newest steps; or the expected state
+    before: jax.Array  # [m] the last input
+    stimulus: Stimulus
+
+
+def make(config: Config, model: SequenceVAE, known: Known) -> Agent:
+    """An agent whose actions are inputs and which learns a latent model of their effects.
+
+    Raises:
+      ValueError: settings that do not fit together, before anything is compiled.
+    """
+    check_config(config)
+    config = replace(config, elbo=replace(config.elbo, dt=known.dt))
+    policy = stimulation.make(
+        config.policy, partial(predictive_model, config, model), known.low, known.high
+    )
+    stimulation.check_goal(config.policy, model.decoder.channels)
+    num_inputs = len(known.low)
+
+    def init(key: jax.Array, obs: jax.Array) -> State:
+        distilled = ()
+        if "rnd" in config.policy.objectives:
+            novelty_key = jax.random.fold_in(jax.random.clone(key), 1)
+            distilled = distillation.init(novelty_key, config.policy.rnd, model.latent)
+        params = model.init(key, num_inputs)
+        example = Step(jnp.zeros(model.decoder.channels), jnp.zeros(num_inputs))
+        return State(
+            params,
+            make_optimizer(config).init(params),
+            uniform.init(example, config.capacity, 1),
+            latent_information.initial(model, params, known, config.prior_speed, config.noise),
+            jnp.zeros((), jnp.int32),
+            known,
+            distilled,
+        )
+
+    def memory() -> Memory:
+        start = latent_filter.start(config.state, model, config.window, num_inputs)
+        return Memory(start, jnp.zeros(num_inputs), policy.init())
+
+    def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
+        filtered, belief = latent_filter.step(
+            config.state, model, state.params, state.known, memory.filter, memory.before, obs
+        )
+        knowledge = Knowledge(state.params, state.information, state.known, state.distilled)
+        action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
+        extras = Extras(belief, stimulus.plan.invalid)
+        return action, Memory(filtered, action, stimulus), extras
+
+    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
+        return learn(config, model, state, rollout, key)
+
+    return Agent(init, memory, act, update)
+
+
+def learn(
+    config: Config, model: SequenceVAE, state: State, rollout: Transition, key: jax.Array
+) -> tuple[State, Metrics]:
+    """Stores a rollout `[T, 1]`, learns from windows of the replay, and updates the information."""
+    memory = uniform.add(state.memory, Step(rollout.next_obs, rollout.action))
+    beta = sequence_elbo.beta_schedule(config.schedule, config.beta, config.warmup, config.period)
+
+    def step(carry: tuple, index: jax.Array):
+        params, opt_state, key = carry
+        key, window_key, loss_key = jax.random.split(key, 3)
+        windows = newest_and_older(config, memory, window_key)
+        weight = beta(state.updates * config.gradient_steps + index)
+        params, opt_state, metrics = gradient_step(
+            config, model, params, opt_state, windows, loss_key, weight
+        )
+        return (params, opt_state, key), metrics
+
+    start = (state.params, state.opt_state, key)
+    steps = jnp.arange(config.gradient_steps)
+    (params, opt_state, _), metrics = jax.lax.scan(step, start, steps)
+    updates = state.updates + 1
+    means = rollout.extras.belief.mean.reshape(-1, model.latent)
+    information = latent_information.updated(
+        model, params, state.known, state.information, means, config.noise
+    )
+    recount = partial(recounted_information, config, model)
+    information = when(
+        updates % config.recount_steps == 0, recount, (params, state.known, memory), information
+    )
+    distilled = state.distilled
+    if isinstance(distilled, distillation.State):
+        visit_key = jax.random.fold_in(jax.random.clone(key), 1)
+        distilled = distillation.visited(config.policy.rnd, distilled, means, visit_key)
+    state = State(params, opt_state, memory, information, updates, state.known, distilled)
+    metrics = jax.tree.map(jnp.mean, metrics)
+    metrics["invalid_plans"] = jnp.max(rollout.extras.invalid_plans)
+    return state, metrics
+
+
+def gradient_step(
+    config: Config,
+    model: SequenceVAE,
+    params: PyTree,
+    opt_state: PyTree,
+    windows: Window,
+    key: jax.Array,
+    beta: jax.Array,
+) -> tuple[PyTree, PyTree, Metrics]:
+    """`(params, opt_state, metrics)` after one step on windows `[B, W]`."""
+    grads, metrics = jax.grad(mean_loss, has_aux=True)(params, config, model, windows, key, beta)
+    changes, opt_state = make_optimizer(config).update(grads, opt_state, params)
+    return optax.apply_updates(params, changes), opt_state, metrics
+
+
+def mean_loss(
+    params: PyTree,
+    config: Config,
+    model: SequenceVAE,
+    windows: Window,
+    key: jax.Array,
+    beta: jax.Array,
+) -> tuple[jax.Array, Metrics]:
+    """Mean loss and metrics of windows `[B, W]`, each with its own key."""
+    keys = jax.random.split(key, len(windows.y))
+    loss = lambda window, key: model.loss(params, window, model.initial(), key, config.elbo, beta)
+    losses, metrics = jax.vmap(loss)(windows, keys)
+    return jnp.mean(losses), jax.tree.map(jnp.mean, metrics)
+
+
+def newest_and_older(config: Config, memory: Replay, key: jax.Array) -> Window:
+    """The newest window of memory, then `older_windows` from anywhere in it: `[B, W]`."""
+    age = memory.size - config.window + jnp.arange(config.window)  # [W]
+    newest = uniform.row_of(memory, jnp.maximum(age, 0))
+    indices = Indices(newest[:, None], jnp.zeros(1, jnp.int32), (age >= 0)[:, None])
+    if config.older_windows:
+        older = uniform.draw(memory, key, config.older_windows, config.window, cross_episodes=True)
+        indices = jax.tree.map(lambda a, b: jnp.concatenate([a, b], axis=-1), indices, older)
+    steps = uniform.take(memory.data, indices.row, indices.env)
+    by_window = lambda x: jnp.swapaxes(x, 0, 1)
+    return Window(by_window(steps.y), by_window(steps.before), by_window(indices.mask))
+
+
+def recounted_information(config: Config, model: SequenceVAE, operands: tuple) -> Posterior:
+    """The information of the newest R steps of `(params, known, memory)`."""
+    params, known, memory = operands
+    length = min(config.recount_over, config.capacity)
+    age = memory.size - length + jnp.arange(length)
+    row = uniform.row_of(memory, jnp.maximum(age, 0))
+    steps = uniform.take(memory.data, row, jnp.zeros(length, jnp.int32))
+    window = Window(steps.y, steps.before, age >= 0)
+    return latent_information.recounted(
+        model, params, known, window, config.prior_speed, config.noise
+    )
+
+
+def predictive_model(config: Config, model: SequenceVAE, knowledge: Knowledge) -> PredictiveModel:
+    """The model that policies plan with."""
+    params, information, known, distilled = knowledge
+    at = partial(latent_information.design, model, params, known)
+
+    def observation_information(z: jax.Array) -> jax.Array:
+        exact = Belief(z, jnp.zeros((len(z), len(z))))
+        seen = kalman.information(exact, partial(model.emission, params))
+        return seen * config.noise * known.dt
+
+    def predictive_variance(z: jax.Array) -> jax.Array:
+        if model.members > 1 and "disagreement" in config.policy.objectives:
+            return jnp.mean(jnp.var(model.velocities(params, z), axis=0, ddof=1))
+        return latent_information.uncertainty(model, params, known, information, z, config.noise)
+
+    return PredictiveModel(
+        step=lambda z, u: latent_filter.next_state(model, params, known, u, z),
+        design=at,
+        root=information.root,
+        relative_noise=latent_information.relative_noise(model, params, config.noise),
+        observation_information=observation_information,
+        predictive_variance=predictive_variance,
+        novelty=distillation.novelty_of(distilled),
+        place=lambda z: model.emission(params, z)[0],
+    )
+
+
+def make_optimizer(config: Config) -> optax.GradientTransformation:
+    """Adam with weight decay of the field, which makes it 0 where there are no data."""
+    only_field = lambda params: {name: name == "field" for name in params}
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_norm),
+        optax.adamw(config.learning_rate, weight_decay=config.field_decay, mask=only_field),
+    )
+
+
+def check_config(config: Config) -> None:
+    """Raises ValueError for unknown names and out-of-range or inconsistent settings."""
+    checks.config(config)
+    stimulation.check_config(config.policy)
+    if config.window <= config.elbo.k_steps:
+        raise ValueError(
+            f"window is {config.window}, expected more than elbo.k_steps={config.elbo.k_steps}: "
+            "a window must contain targets K steps ahead"
+        )
+    if config.capacity < config.window:
+        raise ValueError(
+            f"capacity is {config.capacity}, expected at least window={config.window} steps"
+        )

@@ -1,0 +1,317 @@
+"""State-space models that learn online from one stream of samples, with experiment design.
+
+Nothing is known of how the state is observed. Each sample is filtered with the parameters so far
+and tells of the field at once (`absorption`); at growing intervals all parameters are fitted to all
+samples by a few steps of scoring from where they are, and samples are filtered again
+(`candidates`). Models of several kinds of fields learn side by side; the one of the largest
+marginal likelihood filters, plans and is shown (`choice`). Before the first fit policies that plan
+give random inputs at their bounds, and again wherever plans would not move the state
+(`standstill`).
+
+Letters: d dimensions of the state, m inputs, n channels, T samples.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+
+from jaxrl import checks
+from jaxrl.checks import Count, Positive, Range
+from jaxrl.dynamics.kalman import Belief
+from jaxrl.dynamics.model_choice import at
+from jaxrl.dynamics.planning import distillation, standstill, stimulation
+from jaxrl.dynamics.planning.standstill import Standstill
+from jaxrl.dynamics.planning.stimulation import Extras, Known, PredictiveModel, Stimulus
+from jaxrl.dynamics.state_space.field_posterior import Prior
+from jaxrl.dynamics.state_space.filter import Prediction, Record, correct, first_belief, predict
+from jaxrl.dynamics.state_space.model import StateSpace, check
+from jaxrl.dynamics.state_space.online import candidates, choice
+from jaxrl.dynamics.state_space.online.candidates import Candidate
+from jaxrl.dynamics.state_space.online.choice import Choice, of_chosen
+from jaxrl.numerics.batched_cond import largest, when
+from jaxrl.types import Agent, Metrics, Transition, where_tree
+
+SMALLEST, RATIO = 512, 8
+"""Fits to fewer samples than there is room for are to a part of it, of 512, 4096, …"""
+SHARPNESS = 2.0
+"""Of the end of the region that plans are about."""
+FRESH = -1
+"""`Memory.fits` where nothing was observed yet."""
+
+
+@struct.dataclass
+class Config:
+    """How the models learn and how inputs are chosen."""
+
+    capacity: Count = struct.field(pytree_node=False, default=2_000)
+    """T, the first samples that are stored; later ones are learned from once, as they come."""
+    first_fit: Count = 100
+    """Samples before the first fit."""
+    growth: Annotated[float, Range(least=1.01)] = 1.25
+    """How many times more samples there are at the next fit."""
+    first_steps: Count = 6
+    """Steps of scoring of fits that begin with principal components: the first one, and another one
+    whenever samples have doubled."""
+    steps: Count = 2
+    """Of each later fit, which begins where the last one ended; the likelier one of both counts."""
+    prior: Prior = Prior(weights=0.1)
+    """Standard deviations before any data; states have a variance near 1."""
+    prediction: Prediction = struct.field(pytree_node=False, default="extended")
+    """How the filter predicts: extended or cubature."""
+    region: Positive = 3.0
+    """How far from the mean of all states so far plans ask for information: the square of the
+    distance, in units of that of the rim of a ball that states of their covariance would fill
+    uniformly. Below 1 it shrinks; well above 1 plans drive the state ever farther, if they can."""
+    random_hold: Count = 20
+    """Steps for which policies that plan hold random inputs: before the first fit and when the
+    state has stood still."""
+    when_still: standstill.Config = standstill.Config()
+    """When plans have kept the state where it is, in units of all states' standard deviation."""
+    policy: stimulation.Config = stimulation.Config()
+    """How inputs are chosen."""
+
+
+class Knowledge(NamedTuple):
+    """All that acting needs."""
+
+    choice: Choice
+    fits: jax.Array  # int32, so far; each has coordinates of its own
+    region: jax.Array  # `Config.region`
+    distilled: distillation.State | tuple[()] = ()  # only for the objective rnd
+
+
+class State(NamedTuple):
+    params: Knowledge
+    known: Known
+    record: Record  # [T, ...]
+    count: jax.Array  # int32, samples so far
+    next_fit: jax.Array  # int32, samples at which it is due
+    began: jax.Array  # int32, samples of the last fit that began with a guess
+
+
+class Memory(NamedTuple):
+    """Of one stream."""
+
+    expected: Belief  # of the next state, in the coordinates of that fit
+    fits: jax.Array  # int32
+    random: Stimulus  # before the first fit, and while the state stands still
+    standstill: Standstill
+    stimulus: Stimulus
+
+
+def make(config: Config, models: Sequence[StateSpace], known: Known) -> Agent:
+    """An agent whose actions are inputs and which learns models of their effects.
+
+    The models differ in their fields alone. Raises ValueError for settings that do not fit
+    together, before anything is compiled.
+    """
+    models = tuple(models)
+    check_config(config, models)
+    held = replace(config.policy, kind="hold", hold_steps=config.random_hold, at_edge=True)
+    model_of = partial(predictive_model, models)
+    policy, random = (
+        stimulation.make(each, model_of, known.low, known.high) for each in (config.policy, held)
+    )
+    d = models[0].dims
+
+    def init(key: jax.Array, obs: jax.Array) -> State:
+        del obs
+        layer_key, novelty_key = jax.random.split(key)
+        distilled = ()
+        if "rnd" in config.policy.objectives:
+            distilled = distillation.init(novelty_key, config.policy.rnd, d)
+        each = tuple(
+            candidates.begin(model, config.prior, jax.random.clone(layer_key)) for model in models
+        )
+        zero, due = jnp.zeros((), jnp.int32), jnp.asarray(config.first_fit, jnp.int32)
+        region = jnp.asarray(config.region, jnp.float32)
+        knowledge = Knowledge(Choice(each, zero), zero, region, distilled)
+        return State(knowledge, known, empty_record(config, models[0]), zero, due, zero)
+
+    def memory() -> Memory:
+        nothing = Belief(jnp.zeros(d), jnp.eye(d))
+        fresh = jnp.asarray(FRESH, jnp.int32)
+        return Memory(nothing, fresh, random.init(), standstill.begin(d), policy.init())
+
+    def act(state: State, memory: Memory, obs: jax.Array, key: jax.Array):
+        knowledge = state.params
+        belief = perceive(models, knowledge, memory, obs)
+        random_key = jax.random.fold_in(jax.random.clone(key), 1)
+        action, stimulus = policy.act(knowledge, belief.mean, memory.stimulus, key)
+        still, held = memory.standstill, memory.random
+        if config.policy.kind != "hold":  # which is random anyway
+            # Another fit has other coordinates, in which the states before would be elsewhere.
+            is_planned = (knowledge.fits > 0) & (memory.fits == knowledge.fits)
+            still, begins = standstill.watch(config.when_still, still, belief.mean, is_planned)
+            held = held._replace(steps_left=jnp.where(begins, 0, held.steps_left))
+            random_input, held = random.act(knowledge, belief.mean, held, random_key)
+            is_random = (knowledge.fits == 0) | (still.random_left > 0)
+            action = jnp.where(is_random, random_input, action)
+        move = lambda model, params: predict(model, params, belief, action, config.prediction)[0]
+        expected = of_chosen(models, knowledge.choice, move)
+        after = Memory(expected, knowledge.fits, held, still, stimulus)
+        return action, after, Extras(belief, stimulus.plan.invalid)
+
+    def update(state: State, rollout: Transition, key: jax.Array) -> tuple[State, Metrics]:
+        return learn(config, models, state, rollout, key)
+
+    return Agent(init, memory, act, update)
+
+
+def empty_record(config: Config, model: StateSpace) -> Record:
+    """Room for all samples."""
+    size, count = config.capacity, len(model.is_count)
+    y, u = jnp.zeros((size, count)), jnp.zeros((size, model.num_inputs))
+    return Record(y, u, jnp.zeros((size, count), bool), jnp.zeros(size, bool))
+
+
+def perceive(
+    models: Sequence[StateSpace], knowledge: Knowledge, memory: Memory, obs: jax.Array
+) -> Belief:
+    """The belief of the state after its observation `[n]`, NaN where missing.
+
+    The memory holds what was expected; after a fit the learner has that in its new coordinates.
+    """
+    observed = jnp.isfinite(obs)
+    y = jnp.where(observed, obs, 0.0)
+    anew = at(knowledge.choice.place, [x.expected for x in knowledge.choice.candidates])
+    begun = of_chosen(models, knowledge.choice, lambda _, params: first_belief(params))
+    before = where_tree(memory.fits == knowledge.fits, memory.expected, anew)
+    before = where_tree(memory.fits == FRESH, begun, before)
+    seen = lambda model, params: correct(model, params, before, y, observed)[0]
+    return of_chosen(models, knowledge.choice, seen)
+
+
+def learn(
+    config: Config,
+    models: tuple[StateSpace, ...],
+    state: State,
+    rollout: Transition,
+    key: jax.Array,
+) -> tuple[State, Metrics]:
+    """Takes the samples of a rollout `[T, 1]` one by one, and fits again if that is due."""
+    if rollout.obs.shape[1] != 1:
+        raise ValueError(f"{rollout.obs.shape[1]} streams, expected 1: use num_envs 1")
+    fit_key, novelty_key = jax.random.split(key)
+    samples = rollout.obs[:, 0], rollout.action[:, 0]
+    state, _ = jax.lax.scan(
+        lambda state, sample: (take(config, models, state, *sample), None), state, samples
+    )
+    is_due = (state.count >= state.next_fit) & (state.count <= config.capacity)
+    state = when(is_due, fit_again, (config, models, state, fit_key), state)
+    knowledge = state.params
+    if isinstance(knowledge.distilled, distillation.State):
+        path = rollout.extras.belief.mean[:, 0]
+        visited = distillation.visited(config.policy.rnd, knowledge.distilled, path, novelty_key)
+        state = state._replace(params=knowledge._replace(distilled=visited))
+    metrics = {
+        "information": choice.nats(state.params.choice),
+        "fits": state.params.fits.astype(jnp.float32),
+        "kind": state.params.choice.place.astype(jnp.float32),
+        "invalid_plans": jnp.max(rollout.extras.invalid_plans),
+    }
+    return state, metrics
+
+
+def take(
+    config: Config, models: Sequence[StateSpace], state: State, obs: jax.Array, action: jax.Array
+) -> State:
+    """The state after one sample: an observation `[n]`, NaN where missing, and the action `[m]`."""
+    observed = jnp.isfinite(obs)
+    sample = Record(jnp.where(observed, obs, 0.0), action, observed, jnp.ones((), bool))
+    record = jax.tree.map(
+        lambda rows, row: rows.at[state.count].set(row, mode="drop"), state.record, sample
+    )
+    knowledge = state.params
+    learned_from = observed & (knowledge.fits > 0)  # before that the models know no channels
+    after = tuple(
+        candidates.take(model, x, sample._replace(observed=learned_from), config.prediction)
+        for model, x in zip(models, knowledge.choice.candidates, strict=True)
+    )
+    knowledge = knowledge._replace(choice=knowledge.choice._replace(candidates=after))
+    return state._replace(params=knowledge, record=record, count=state.count + 1)
+
+
+def fit_again(operands: tuple) -> State:
+    """The state after a fit of all models to all samples: of `(config, models, state, key)`."""
+    config, _, state, _ = operands
+    sizes = parts(config.capacity)
+
+    def fit_part(size: int, given: tuple) -> tuple[Candidate, ...]:
+        config, models, state, key = given
+        record = jax.tree.map(lambda x: x[:size], state.record)
+        settings = steps_of(config, state), config.prior, config.prediction
+        return tuple(
+            candidates.refit(model, old, record, *settings, jax.random.clone(key))
+            for model, old in zip(models, state.params.choice.candidates, strict=True)
+        )
+
+    place = jnp.sum(state.count > jnp.asarray(sizes[:-1], jnp.int32)).astype(jnp.int32)
+    each = largest(place, [partial(fit_part, size) for size in sizes], operands)
+    knowledge = state.params._replace(choice=choice.choose(each), fits=state.params.fits + 1)
+    later = jnp.ceil(state.count * config.growth).astype(jnp.int32)
+    begins = steps_of(config, state)[0] > 0
+    return state._replace(
+        params=knowledge,
+        next_fit=jnp.maximum(later, state.count + 1),
+        began=jnp.where(begins, state.count, state.began),
+    )
+
+
+def steps_of(config: Config, state: State) -> jax.Array:
+    """Steps of scoring of a fit from a guess, and from the last parameters: int32 `[2]`."""
+    is_first = state.params.fits == 0
+    begins = is_first | (state.count >= 2 * state.began)
+    steps = jnp.where(begins, config.first_steps, 0), jnp.where(is_first, 0, config.steps)
+    return jnp.stack(steps).astype(jnp.int32)
+
+
+def parts(capacity: int) -> list[int]:
+    """Numbers of samples that fits are to, ascending, the last one all that there is room for."""
+    sizes = [SMALLEST]
+    while sizes[-1] < capacity:
+        sizes.append(RATIO * sizes[-1])
+    return [*sizes[:-1], capacity]
+
+
+def predictive_model(models: Sequence[StateSpace], knowledge: Knowledge) -> PredictiveModel:
+    """The model that policies plan with.
+
+    It asks for little far from where states have been: information falls beyond a ball of radius
+    √(`Config.region` (d + 2)), as one of √(d + 2) is filled by states of unit covariance.
+    """
+    model = choice.predictive_model(models, knowledge.choice)
+
+    def nearness(z: jax.Array) -> jax.Array:
+        excess = jnp.sum(z**2) / (knowledge.region * (len(z) + 2)) - 1
+        return jnp.exp(-SHARPNESS * jnp.maximum(excess, 0.0))
+
+    def near(function: Callable[..., jax.Array], power: float = 1.0) -> Callable[..., jax.Array]:
+        return lambda z, *u: nearness(z) ** power * function(z, *u)
+
+    assert model.input_design is not None
+    return model._replace(
+        design=near(model.design, 0.5),
+        input_design=near(model.input_design, 0.5),
+        predictive_variance=near(model.predictive_variance),
+        novelty=distillation.novelty_of(knowledge.distilled),
+    )
+
+
+def check_config(config: Config, models: Sequence[StateSpace]) -> None:
+    """Raises ValueError for out-of-range or inconsistent settings."""
+    checks.config(config)
+    stimulation.check_config(config.policy)
+    if not models:
+        raise ValueError("no model to learn: give at least one")
+    for model in models:
+        check(model)
+    sizes = {(x.dims, x.num_inputs, len(x.is_count), x.effect) for x in models}
+    if len(sizes) > 1:
+        raise ValueError("models differ in more than their fields: give them the same sizes")
+    stimulation.check_goal(config.policy, len(models[0].is_count))

@@ -1,0 +1,1 @@
+"""Networks of the sequence VAE: recognition, fields, decoders, its filter and information."""

@@ -1,0 +1,1 @@
+"""What to stimulate next: policies, Fisher information, and the planner iCEM."""

@@ -1,0 +1,1 @@
+"""Fits of a state-space model to recordings, by gradients."""

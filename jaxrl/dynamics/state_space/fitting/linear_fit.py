@@ -1,0 +1,73 @@
+"""The largest likelihood of a state-space model that is linear and seen by Gaussian channels.
+
+There expectation maximisation (`linear_gaussian`) takes steps that no learning rate limits, on all
+episodes at once; gradients of random windows stop short of where it ends. Letters: E episodes, T
+steps, n channels, d dimensions of the state.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.dynamics import linear_gaussian
+from jaxrl.dynamics.linear_gaussian import Episodes
+from jaxrl.dynamics.state_space.filter import Record
+from jaxrl.dynamics.state_space.model import Params, StateSpace
+from jaxrl.numerics import linalg
+from jaxrl.numerics.linalg import matmul
+
+ITERATIONS = 50
+LEAST = 1e-6
+"""Variance of the states added in each direction, in units of the largest."""
+
+
+def is_linear_gaussian(model: StateSpace) -> bool:
+    """Whether `linear_fit` is for this model, whose `is_count` is not traced."""
+    is_linear = model.field is None and model.effect == "linear"
+    return is_linear and not np.asarray(model.is_count).any()
+
+
+def linear_fit(model: StateSpace, record: Record, iterations: int = ITERATIONS) -> Params:
+    """Parameters for episodes `[E, T]`, in coordinates of states of mean 0 and covariance I.
+
+    The noise of a step is independent there, as the model has it. Raises ValueError for more
+    dimensions than channels.
+    """
+    data = Episodes(record.y, record.u, record.observed & record.valid[..., None], record.valid)
+    start = linear_gaussian.first_guess(data, model.dims)
+    params, _ = linear_gaussian.fit(start, data, iterations)
+    states = jax.vmap(linear_gaussian.smooth, (None, 0, 0, 0))(
+        params, data.y, data.u, data.observed
+    )
+    centre, covariance = _moments(states, record.valid)
+    root = linalg.root(covariance)
+    whiten = linalg.inverse(root)
+    noise = matmul(matmul(whiten, params.process), whiten.T)
+    variances, vectors = linalg.eigh(noise)
+    to, back = matmul(vectors.T, whiten), matmul(root, vectors)
+    eye, d = jnp.eye(model.dims), model.dims
+    return Params(
+        transition=matmul(matmul(to, params.transition), back) - eye,
+        drift=matmul(to, matmul(params.transition, centre) - centre),
+        weights=jnp.zeros((0, d)),
+        layer=(),
+        effect=matmul(to, params.effect),
+        effect_layers=(),
+        log_process=0.5 * jnp.log(jnp.maximum(variances, LEAST)),
+        matrix=matmul(params.matrix, back),
+        offset=params.offset + matmul(params.matrix, centre),
+        log_noise=0.5 * jnp.log(params.noise),
+        first_mean=jnp.zeros(d),
+        first_log_deviation=jnp.zeros(d),
+    )
+
+
+def _moments(states: linear_gaussian.Smoothed, valid: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Mean `[d]` and covariance `[d, d]` of the states at all steps that are `valid` `[E, T]`."""
+    weight = valid / jnp.maximum(jnp.sum(valid), 1)
+    mean = jnp.sum(weight[..., None] * states.mean, axis=(0, 1))
+    away = (states.mean - mean[None, None]) * jnp.sqrt(weight)[..., None]
+    flat = away.reshape(-1, len(mean))
+    within = jnp.sum(weight[..., None, None] * states.covariance, axis=(0, 1))
+    covariance = matmul(flat.T, flat) + within
+    return mean, covariance + LEAST * jnp.trace(covariance) * jnp.eye(len(mean))

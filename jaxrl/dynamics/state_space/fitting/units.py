@@ -1,0 +1,74 @@
+"""Units in which a fit sees numbers and inputs: of their own spread, whatever they are measured in.
+
+Learning rates and first guesses expect numbers of order 1. A fit is made in such units, and its
+parameters are then turned into those of the data. What sees a whole record is one program: as
+single operations it would be a second of compiling. Letters: E episodes, T steps, n channels, d
+dimensions of the state, m inputs.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.dynamics.state_space.filter import Record
+from jaxrl.dynamics.state_space.fitting.initial_guess import mean_of
+from jaxrl.dynamics.state_space.model import Params
+
+ROUNDED = 1e-6
+"""Smaller parts of the mean are errors of rounding, which are not to look like a signal."""
+
+
+class Units(NamedTuple):
+    """What is subtracted from the data, and what they are then divided by."""
+
+    mean: jax.Array  # [n] of channels; 0 of counts
+    deviation: jax.Array  # [n] of channels; 1 of counts, and of what is always 0
+    input_size: jax.Array  # [m] root mean square of what is not 0; 1 of inputs that are always 0
+
+
+@jax.jit
+def units_of(record: Record, is_count: jax.Array) -> Units:
+    """The units of episodes `[E, T]`; `is_count` is bool `[n]`."""
+    observed = record.observed & record.valid[..., None]
+    mean = mean_of(record.y, observed)
+    deviation = _root_mean_square(record.y - mean[None, None], observed)
+    deviation = jnp.maximum(deviation, ROUNDED * jnp.abs(mean))
+    size = _root_mean_square(record.u, record.valid[..., None] & (record.u != 0))
+    return Units(
+        jnp.where(is_count, 0.0, mean),
+        jnp.where(~is_count & (deviation > 0), deviation, 1.0),
+        jnp.where(size > 0, size, 1.0),
+    )
+
+
+def _root_mean_square(x: jax.Array, counted: jax.Array) -> jax.Array:
+    """`[n]` of x `[E, T, n]`; squares are of the size of 1 before they are added up."""
+    x = jnp.where(counted, x, 0.0)
+    largest = jnp.max(jnp.abs(x), axis=(0, 1))
+    relative = x / jnp.where(largest > 0, largest, 1.0)[None, None]
+    return largest * jnp.sqrt(mean_of(relative**2, counted))
+
+
+@jax.jit
+def in_units(record: Record, units: Units) -> Record:
+    """The record as a fit sees it."""
+    y = (record.y - units.mean[None, None]) / units.deviation[None, None]
+    return record._replace(y=y, u=record.u / units.input_size[None, None])
+
+
+def in_original_units(params: Params, units: Units) -> Params:
+    """The parameters of the same model of the data as they are, with the same states."""
+    layers = params.effect_layers
+    if layers:
+        matrix, *rest = layers  # [m + d, HIDDEN]: of inputs first, then of the state
+        m = len(units.input_size)
+        of_rows = jnp.concatenate([units.input_size, jnp.ones(len(matrix) - m)])
+        layers = (matrix / of_rows[:, None], *rest)
+    return params._replace(
+        effect=params.effect / units.input_size[None],
+        effect_layers=layers,
+        matrix=params.matrix * units.deviation[:, None],
+        offset=params.offset * units.deviation + units.mean,
+        log_noise=params.log_noise + jnp.log(units.deviation),
+    )

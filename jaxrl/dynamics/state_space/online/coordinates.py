@@ -1,0 +1,76 @@
+"""Other coordinates of a model's state, in which its states have mean 0 and unit covariance.
+
+A model is as good after any invertible affine map of its state, but its field's basis covers a box:
+states that are found far from where those of the first samples were would leave it.
+
+Letters: T steps, n channels, d dimensions of the state, R regressors.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.dynamics.state_space import move
+from jaxrl.dynamics.state_space.model import Params, StateSpace, displacement
+from jaxrl.numerics import linalg
+from jaxrl.numerics.linalg import matmul
+
+LEAST = 1e-4
+"""Variance added in each direction."""
+
+
+def standardise(
+    model: StateSpace, params: Params, means: jax.Array, valid: jax.Array, deviations: jax.Array
+) -> Params:
+    """The model after the map z -> L⁻¹ (z - μ), with μ and L Lᵀ the moments of `means` `[T, d]`.
+
+    Of these only those that are `valid`, bool `[T]`, count. The field cannot be taken along
+    exactly: it is fitted anew to its values at the `means`, its parameters being N(0, `deviations`
+    `[R, d]` squared) in a process of its noise. The noise of a step is taken to be independent.
+    """
+    count, counted = jnp.maximum(jnp.sum(valid), 1), valid[:, None]
+    centre = jnp.sum(jnp.where(counted, means, 0.0), axis=0) / count
+    away = jnp.where(counted, means - centre[None], 0.0)
+    size = model.dims
+    root = linalg.root(matmul(away.T, away) / count + LEAST * jnp.eye(size))
+    back = linalg.inverse(root)
+    spread = matmul(back * jnp.exp(2 * params.log_process)[None], back.T)
+    values = jax.vmap(lambda z: displacement(model, params, z))(means)
+    log_process = 0.5 * jnp.log(jnp.diagonal(spread))
+    first = matmul(back * jnp.exp(2 * params.first_log_deviation)[None], back.T)
+    turned = params._replace(
+        effect=matmul(back, params.effect),
+        log_process=log_process,
+        matrix=matmul(params.matrix, root),
+        offset=params.offset + matmul(params.matrix, centre),
+        first_mean=matmul(back, params.first_mean - centre),
+        first_log_deviation=0.5 * jnp.log(jnp.diagonal(first)),
+    )
+    if model.effect != "linear":
+        *inner, out = params.effect_layers
+        turned = turned._replace(effect_layers=(*inner, matmul(out, back.T)))
+    return _with_field(
+        model, turned, matmul(away, back.T), matmul(values, back.T), valid, deviations
+    )
+
+
+def _with_field(
+    model: StateSpace,
+    params: Params,
+    states: jax.Array,
+    values: jax.Array,
+    valid: jax.Array,
+    deviations: jax.Array,
+) -> Params:
+    """The field by ridge regression of its `values` `[T, d]` at the `states` `[T, d]`."""
+    no_input = jnp.zeros(model.num_inputs)
+    rows = model.num_features + model.dims + 1
+    x = jax.vmap(lambda z: move.regressors(model, params, z, no_input)[:rows])(states)
+    x = jnp.where(valid[:, None], x, 0.0)
+    noise = jnp.mean(jnp.exp(2 * params.log_process))
+    gram = matmul(x.T, x) / noise + jnp.diag(1 / deviations[:rows, 0] ** 2)
+    unit = jax.lax.rsqrt(jnp.diagonal(gram))
+    right = unit[:, None] * matmul(x.T, values) / noise
+    solved = linalg.solve_positive(gram * unit[:, None] * unit[None], right)
+    old = move.parameters(model, params)
+    new = jnp.concatenate([unit[:, None] * solved, old.move[rows:]])
+    return move.replace(model, params, old._replace(move=new))

@@ -1,0 +1,1 @@
+"""What agents minimise, and what that needs: returns, distributions, minibatches, exploration."""

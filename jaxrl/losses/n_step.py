@@ -1,0 +1,69 @@
+"""Minibatches of n-step transitions from a ring of `jaxrl.replay.uniform`."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl import blocks as in_blocks
+from jaxrl.losses import returns
+from jaxrl.replay import uniform
+from jaxrl.types import PyTree, Transition
+
+
+class Batch(NamedTuple):
+    """Minibatches `[M, B, ...]` ready for a loss, or one of them `[B, ...]`."""
+
+    obs: Any
+    action: jax.Array  # int32
+    return_: jax.Array  # rewards of the next n steps, discounted and summed
+    discount: jax.Array  # of the value of `next_obs`; 0 where the episode terminated
+    next_obs: Any  # the true successor n steps on, or where the episode ended before
+    weight: jax.Array | None = None  # of each error in the loss; None: all 1
+
+
+def example(obs: PyTree) -> Transition:
+    """An example transition to size a replay, for an agent whose `act` returns no extras."""
+    no = jnp.zeros((), bool)
+    return Transition(obs, jnp.zeros((), jnp.int32), jnp.zeros(()), obs, no, no, ())
+
+
+def sample(
+    ring: uniform.Replay,
+    key: jax.Array,
+    num_batches: int,
+    batch_size: int,
+    n_step: int,
+    discount: float | jax.Array,
+    blocks: int = 1,
+) -> Batch:
+    """M = `num_batches` uniform minibatches, `[M, B, ...]`, in one gather. Consumes `key`.
+
+    Of K blocks each is drawn B / K of a minibatch; B is then by block (`jaxrl.blocks`).
+    """
+    # Windows may cross the end of an episode: n-step returns ignore what follows it.
+    size = num_batches * batch_size
+    indices = uniform.draw(ring, key, size, n_step, cross_episodes=True, blocks=blocks)
+    batch = gather(ring, indices.row[0], indices.env, n_step, discount, blocks)
+    return in_blocks.deal(batch, num_batches, blocks)
+
+
+def gather(
+    ring: uniform.Replay,
+    row: jax.Array,
+    env: jax.Array,
+    n_step: int,
+    discount: float | jax.Array,
+    blocks: int = 1,
+) -> Batch:
+    """The transitions that start at `row [B]`, `env [B]` and last n steps: `[B, ...]`."""
+    data = ring.data
+    rows = (row[None] + jnp.arange(n_step)[:, None]) % uniform.ring_shape(ring)[0]  # [n, B]
+    reward, terminated, truncated = uniform.take(
+        (data.reward, data.terminated, data.truncated), rows, env, blocks
+    )
+    steps = returns.n_step(reward, terminated, truncated, discount)
+    obs, action = uniform.take((data.obs, data.action), row, env, blocks)
+    last_row = jnp.take_along_axis(rows, steps.last[None], axis=0)[0]
+    next_obs = uniform.take(data.next_obs, last_row, env, blocks)
+    return Batch(obs, action, steps.return_, steps.discount, next_obs)

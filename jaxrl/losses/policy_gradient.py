@@ -1,0 +1,218 @@
+"""What actor-critics learn by: advantages of a rollout, the loss of PPO, and its gradient steps.
+
+`config` is the `Config` of an agent; each function names the fields that it reads. Policies are
+distributions of `jaxrl.losses.distributions`. Where the environment gives the K components of its
+reward, a critic with K values learns one value for each; their advantages are added.
+"""
+
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxrl.losses import returns
+from jaxrl.types import PyTree, Transition
+
+
+class Batch(NamedTuple):
+    """Transitions to learn from, `[B, ...]`; `[T, B, ...]` where their order matters."""
+
+    obs: PyTree
+    action: PyTree
+    log_prob: jax.Array  # of the action, when it was taken
+    value: jax.Array  # [B] or [B, K]; V(obs), when the action was taken
+    advantage: jax.Array
+    target: jax.Array  # [B] or [B, K]; what the critic should have said
+
+
+def check_output(policy: Any, value: Any, obs: PyTree) -> None:
+    """Raises ValueError unless a network gives one policy and one value for one observation.
+
+    `policy` and `value` are what it returned, or their shapes. Actions may be a number or a vector,
+    or one number for each node of a graph; values `[]`, or `[K]` of the components of the reward.
+    """
+    shape, entropy = jnp.shape(value), jax.eval_shape(lambda x: x.entropy(), policy).shape
+    if len(shape) > 1 or entropy:
+        seen = jax.tree.map(lambda x: list(jnp.shape(x)), obs)
+        raise ValueError(
+            f"the network returns values of shape {list(shape)} and policies of shape "
+            f"{list(entropy)} for one observation of shape {seen}, expected one of each: put Conv "
+            "or Flatten below a network of vectors"
+        )
+
+
+def advantages(
+    rollout: Transition, value: jax.Array, next_value: jax.Array, config: Any
+) -> tuple[jax.Array, jax.Array]:
+    """Advantages `[T, N]` of a rollout and targets of its critic `[T, N]`, or `[T, N, K]`.
+
+    `value` and `next_value` are V(obs) and V(next_obs), `[T, N]` or `[T, N, K]`; the sum of all
+    components is the reward of a critic with one value. Reads `discount`, `gae_lambda` and, for K
+    values, `component_weights`.
+    """
+    reward = rollout.reward  # [T, N] or [T, N, K]
+    if reward.ndim > value.ndim:  # one value of all components
+        reward = jnp.sum(reward, axis=-1)
+    each = lambda ended: jnp.broadcast_to(
+        ended.reshape(ended.shape + (1,) * (reward.ndim - ended.ndim)), reward.shape
+    )
+    advantage = returns.gae(
+        reward,
+        value,
+        next_value,
+        each(rollout.terminated),
+        each(rollout.truncated),
+        config.discount,
+        config.gae_lambda,
+    )
+    target = advantage + value
+    if reward.ndim > rollout.terminated.ndim:
+        advantage = jnp.sum(advantage * weights_of(config, reward.shape[-1]), axis=-1)
+    return advantage, target
+
+
+def weights_of(config: Any, num_components: int) -> jax.Array:
+    """`[1, 1, K]`, the `component_weights`, by default 1.
+
+    Raises ValueError, when traced, unless there is a weight for each component.
+    """
+    weights = config.component_weights
+    if weights is None:
+        return jnp.ones((1, 1, num_components))
+    if len(weights) != num_components:
+        raise ValueError(
+            f"{len(weights)} component_weights for {num_components} components of the reward: "
+            "give one each, or none"
+        )
+    return jnp.stack([jnp.asarray(w, jnp.float32) for w in weights])[None, None, :]
+
+
+def loss(
+    policy: Any, value: jax.Array, batch: Batch, config: Any
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """-L^CLIP + c₁ L^VF - c₂ S (Schulman et al. 2017, eq. 9), and its parts.
+
+    `policy` and `value` are what the network now makes of `batch.obs`, `[B]`. Reads `clip`,
+    `value_clip`, `value_weight`, `entropy_weight`, `target_entropy`, `entropy_gain`, `standardise`
+    and, for K values, `component_weights`.
+    """
+    log_ratio = policy.log_prob(batch.action) - batch.log_prob
+    ratio = jnp.exp(log_ratio)
+    advantage = standardise(batch.advantage) if config.standardise else batch.advantage
+    objective = jnp.mean(clipped_objective(ratio, advantage, config.clip))
+    value_loss = jnp.mean(value_error(value, batch, config))
+    entropy = jnp.mean(policy.entropy())
+    bonus, of_entropy = entropy_weight(entropy, config)
+    total = -objective + config.value_weight * value_loss - bonus * entropy
+    return total, of_entropy | {
+        "policy_loss": -objective,
+        "value_loss": value_loss,
+        "entropy": entropy,
+        "kl": jnp.mean(kl_estimate(log_ratio)),
+        "clip_fraction": jnp.mean((jnp.abs(ratio - 1.0) > config.clip).astype(jnp.float32)),
+    }
+
+
+def entropy_weight(
+    entropy: jax.Array, config: Any
+) -> tuple[float | jax.Array, dict[str, jax.Array]]:
+    """The weight of the entropy bonus, and the same as a metric where it adapts.
+
+    Without `target_entropy` the weight is `entropy_weight`. With one, `entropy_gain` max(0, target
+    - S) is added, S being the mean entropy of the minibatch: the less random the policy, the larger
+    the bonus. The weight is a number, so its own gradient does not count. Reads these three fields.
+    """
+    if config.target_entropy is None:
+        return config.entropy_weight, {}
+    missing = jnp.maximum(config.target_entropy - jax.lax.stop_gradient(entropy), 0.0)
+    weight = jnp.asarray(config.entropy_weight + config.entropy_gain * missing, jnp.float32)
+    return weight, {"entropy_weight": weight}
+
+
+def clipped_objective(ratio: jax.Array, advantage: jax.Array, clip: float | jax.Array) -> jax.Array:
+    """L^CLIP: min(ρ A, clip(ρ, 1 - ε, 1 + ε) A) (Schulman et al. 2017, eq. 7)."""
+    return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1.0 - clip, 1.0 + clip) * advantage)
+
+
+def standardise(advantage: jax.Array) -> jax.Array:
+    """Zero mean and unit variance over a minibatch; one number alone, which has none, stays."""
+    if advantage.size == 1:
+        return advantage
+    return (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
+
+
+def kl_estimate(log_ratio: jax.Array) -> jax.Array:
+    """An estimate of KL(old ‖ new) from log ρ of each action; of low variance, never negative.
+
+    Schulman (2020), "Approximating KL divergence", k₃ = ρ - 1 - log ρ.
+    """
+    return jnp.exp(log_ratio) - 1.0 - log_ratio
+
+
+def value_error(value: jax.Array, batch: Batch, config: Any) -> jax.Array:
+    """Half the squared error of the critic `[B]`; of K values `[B, K]` the weighted sum."""
+    error = squared_error(value, batch.value, batch.target, config.value_clip)
+    if error.ndim == 1:
+        return error
+    return jnp.sum(error * weights_of(config, error.shape[-1])[0], axis=-1)
+
+
+def squared_error(
+    value: jax.Array, old_value: jax.Array, target: jax.Array, clip: float | jax.Array | None
+) -> jax.Array:
+    """Half the squared error, number by number, or with the value clipped if that is larger.
+
+    max[(V - target)², (V_old + clip(V - V_old, -ε, ε) - target)²] / 2, so that a value gains
+    nothing by moving further than ε; None: not clipped (Huang et al. 2022, detail 9).
+    """
+    error = optax.l2_loss(value, target)
+    if clip is None:
+        return error
+    chex.assert_equal_shape([value, old_value])
+    near = old_value + jnp.clip(value - old_value, -clip, clip)
+    return jnp.maximum(error, optax.l2_loss(near, target))
+
+
+def make_optimizer(config: Any) -> optax.GradientTransformation:
+    """Adam with a step size of 1, on gradients whose global norm is at most `max_grad_norm`.
+
+    Reads `max_grad_norm` and `adam_epsilon`.
+    """
+    return optax.chain(
+        optax.clip_by_global_norm(config.max_grad_norm),
+        optax.scale_by_adam(eps=config.adam_epsilon),
+    )
+
+
+def descend(
+    optimizer: optax.GradientTransformation,
+    gradient: PyTree,
+    params: PyTree,
+    opt_state: optax.OptState,
+    learning_rate: float | jax.Array,
+) -> tuple[PyTree, optax.OptState]:
+    """Parameters and state of the optimizer after one step against a gradient."""
+    direction, opt_state = optimizer.update(gradient, opt_state, params)
+    return jax.tree.map(lambda p, d: p - learning_rate * d, params, direction), opt_state
+
+
+def of_actions(action: PyTree) -> dict[str, jax.Array]:
+    """What the numbers of continuous actions `[T, N, ...]` of a rollout are: P of them in order.
+
+    `action_mean`, `action_deviation`, `action_min` and `action_max`, `[P]` over all steps and
+    environments; nothing for discrete actions.
+    """
+    numbers = [x for x in jax.tree.leaves(action) if jnp.issubdtype(x.dtype, jnp.floating)]
+    if not numbers:
+        return {}
+    over = lambda statistic: jnp.concatenate(
+        [jnp.ravel(statistic(x, axis=(0, 1))) for x in numbers]  # not reshaped: N may be split
+    )
+    return {
+        "action_mean": over(jnp.mean),
+        "action_deviation": over(jnp.std),
+        "action_min": over(jnp.min),
+        "action_max": over(jnp.max),
+    }

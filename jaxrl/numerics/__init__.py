@@ -1,0 +1,1 @@
+"""Linear algebra, statistics and precision, free of reinforcement learning."""

@@ -1,0 +1,1 @@
+"""Replay buffers on the device: uniform and prioritised draws."""

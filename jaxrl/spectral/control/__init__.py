@@ -1,0 +1,1 @@
+"""What learned eigenvectors are good for: potentials, options and Q-learning with them."""

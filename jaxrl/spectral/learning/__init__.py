@@ -1,0 +1,1 @@
+"""Eigenvectors of graph Laplacians by gradients: the ALLO agent, its data and objectives."""

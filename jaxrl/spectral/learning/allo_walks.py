@@ -1,0 +1,114 @@
+"""The recorded walks of the agent `allo`, and the expectations over their pairs of states.
+
+An exact expectation needs counts alone, from which the law of all pairs follows. A sampled one
+draws pairs and states from a replay of whole rollouts. S numbered states, T steps of a rollout.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.spectral import directed, pairs, reweighted
+from jaxrl.spectral.learning import objectives, pair_replay
+from jaxrl.spectral.learning.allo_config import Config
+from jaxrl.spectral.learning.allo_state import State
+from jaxrl.types import PyTree, Transition
+
+
+class Law(NamedTuple):
+    """The distribution of pairs, as the loss needs it."""
+
+    graph: jax.Array  # [S, S], from objectives.graph_of
+    weight: jax.Array  # [S] ρ
+
+
+def first_walk(
+    config: Config, obs: PyTree, num_states: int, num_envs: int, num_steps: int
+) -> tuple[Any, Any]:
+    """`(walk, law)` of a `State` before anything was recorded; `obs` is of one environment."""
+    if config.expectation == "exact":
+        none = jnp.zeros((num_states, num_states))
+        return _no_counts(config, num_states, num_steps), law_of(config, none)
+    ring = pair_replay.init(obs, config.capacity, num_envs, num_steps, config.importance)
+    return ring, jnp.zeros((num_states, num_steps)) if config.importance else ()
+
+
+def recorded(config: Config, state: State, rollout: Transition) -> State:
+    """`state` after remembering a rollout `[T, N]`; nothing is learned yet."""
+    done = rollout.terminated | rollout.truncated
+    seen = (rollout.obs, rollout.next_obs, done)
+    if config.importance:
+        seen = (*seen, rollout.extras)
+    if config.expectation == "exact":
+        walk = _record(config, state.walk, *seen)
+        law = law_of(config, _expected(config, walk))
+        return state._replace(walk=walk, law=law)
+    walk = pair_replay.add(state.walk, *seen)
+    if config.importance:
+        known = reweighted.record(reweighted.empty_walk(*state.law.shape), *seen)
+        return state._replace(walk=walk, law=reweighted.visit_ratio(known))
+    return state._replace(walk=walk)
+
+
+def law_of(config: Config, law: jax.Array) -> Law:
+    """From the law of pairs of states `[S, S]`."""
+    return Law(*objectives.graph_of(directed.bipartite(law) if config.directed else law))
+
+
+def pair_law(config: Config, state: State) -> jax.Array:
+    """The distribution of pairs `[S, S]` that the agent learns from, on S numbered states."""
+    if config.expectation == "exact":
+        return _expected(config, state.walk)
+    return pair_replay.law(state.walk, config.discount, len(state.inputs))
+
+
+def visits(config: Config, state: State) -> jax.Array:
+    """How many recorded transitions start in each of S numbered states, int32 `[S]`."""
+    if config.expectation == "exact":
+        if config.estimate == "pairs" or config.importance:
+            return state.walk.visits.reshape(len(state.inputs), -1).sum(axis=1)
+        return state.walk.steps.sum(axis=1)
+    return pair_replay.visits(state.walk, len(state.inputs))
+
+
+def sampled_pairs(
+    config: Config, state: State, key: jax.Array, size: int
+) -> tuple[PyTree, PyTree, Any]:
+    """`(s, s', weight)` of recorded pairs, each `[size, ...]`; () where all weigh the same."""
+    sample = (state.walk, key, size, config.discount)
+    if config.importance:
+        return pair_replay.weighted_pairs(*sample, state.law, config.blocks)
+    return (*pair_replay.sample_pairs(*sample, config.blocks), ())
+
+
+def sampled_states(config: Config, state: State, key: jax.Array, size: int) -> tuple[PyTree, Any]:
+    """`(s, weight)` of recorded states, `[size, ...]`; () where all weigh the same."""
+    sample = (state.walk, key, size)
+    if config.importance:
+        return pair_replay.weighted_states(*sample, state.law, config.blocks)
+    return pair_replay.sample_states(*sample, config.blocks), ()
+
+
+def _no_counts(config: Config, num_states: int, num_steps: int) -> Any:
+    """Counts of nothing, for an exact expectation."""
+    if config.estimate == "pairs":
+        return pairs.no_counts(num_states)
+    module = reweighted if config.importance else pairs
+    return module.empty_walk(num_states, num_steps)
+
+
+def _record(config: Config, walk: Any, *seen: jax.Array) -> Any:
+    """`walk` with a rollout: states, successors and endings, and ratios of weighted walks."""
+    if config.importance:
+        return reweighted.record(walk, *seen)
+    if config.estimate == "pairs":
+        return pairs.add_counts(walk, *seen, discount=config.discount)
+    return pairs.record(walk, *seen)
+
+
+def _expected(config: Config, walk: Any) -> jax.Array:
+    """The distribution of pairs `[S, S]` of a recorded walk."""
+    if config.estimate == "pairs":
+        return walk.table / walk.table.sum()
+    return (reweighted if config.importance else pairs).expected(walk, config.discount)

@@ -1,0 +1,132 @@
+"""A replay of random walks, from which pairs of states a geometric time apart are sampled.
+
+A ring as in `jaxrl.replay.uniform`, of whole rollouts. Trajectories end with an episode and with
+the rollout; no pair crosses such an end (`jaxrl.spectral.pairs` has the distribution of the pairs).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxrl.replay import uniform
+from jaxrl.spectral import pairs, reweighted
+from jaxrl.types import PyTree
+
+
+class Step(NamedTuple):
+    """One remembered transition."""
+
+    state: PyTree  # an index, or an observation
+    next_state: PyTree
+    left: jax.Array  # int32, transitions left in the trajectory, this one included
+    ratio: Any = ()  # float32, log π/b of the action; () where pairs are not weighted
+    cumulative: Any = ()  # float32, its sum since the trajectory began, this one included
+
+
+def init(
+    state: PyTree, capacity: int, num_envs: int, num_steps: int, weighted: bool = False
+) -> uniform.Replay:
+    """An empty ring for rollouts `[num_steps, num_envs]`, at least `capacity` transitions of them.
+
+    `state` is an example of one. `weighted` for rollouts with ratios.
+    """
+    rollouts = -(-capacity // (num_envs * num_steps))
+    ratios = (jnp.zeros(()), jnp.zeros(())) if weighted else ()
+    example = Step(state, state, jnp.zeros((), jnp.int32), *ratios)
+    return uniform.init(example, rollouts * num_steps, num_envs)
+
+
+def add(
+    ring: uniform.Replay,
+    state: PyTree,
+    next_state: PyTree,
+    done: jax.Array,
+    ratio: jax.Array | None = None,
+) -> uniform.Replay:
+    """Adds a rollout to the ring: states `[T, N, ...]`, and where episodes ended `[T, N]`.
+
+    `ratio` `[T, N]` for a ring that is weighted.
+    """
+    ratios = () if ratio is None else (ratio, reweighted.cumulative(done, ratio))
+    return uniform.add(ring, Step(state, next_state, pairs.remaining(done), *ratios))
+
+
+def sample_pairs(
+    ring: uniform.Replay, key: jax.Array, batch: int, discount: float | jax.Array, blocks: int = 1
+) -> tuple[PyTree, PyTree]:
+    """`(s, s')`, each `[batch, ...]`: s of any recorded transition, s' k transitions later.
+
+    Each of K blocks (`jaxrl.blocks`) draws an equal part from its own walks; results are by block.
+    """
+    start_key, offset_key = jax.random.split(key)
+    indices = uniform.draw(ring, start_key, batch, blocks=blocks)
+    row, env = indices.row[0], indices.env
+    state, left = uniform.take((ring.data.state, ring.data.left), row, env, blocks)
+    last = _end(ring, offset_key, row, left, discount)
+    return state, uniform.take(ring.data.next_state, last, env, blocks)
+
+
+def weighted_pairs(
+    ring: uniform.Replay,
+    key: jax.Array,
+    batch: int,
+    discount: float | jax.Array,
+    visit_ratio: jax.Array,
+    blocks: int = 1,
+) -> tuple[PyTree, PyTree, jax.Array]:
+    """The same pairs, and their weights `[batch]` for the walk of another policy.
+
+    For `visit_ratio` `[S, T]` see `jaxrl.spectral.reweighted`.
+    """
+    start_key, offset_key = jax.random.split(key)
+    indices = uniform.draw(ring, start_key, batch, blocks=blocks)
+    row, env, data = indices.row[0], indices.env, ring.data
+    state, left, own = uniform.take((data.state, data.left, data.ratio), row, env, blocks)
+    last = _end(ring, offset_key, row, left, discount)
+    begun, ended = (uniform.take(data.cumulative, at, env, blocks) for at in (row, last))
+    weight = reweighted.pair_weights(begun, ended, own, visit_ratio[state, left - 1])
+    return state, uniform.take(data.next_state, last, env, blocks), weight
+
+
+def _end(
+    ring: uniform.Replay,
+    key: jax.Array,
+    row: jax.Array,
+    left: jax.Array,
+    discount: float | jax.Array,
+) -> jax.Array:
+    """The rows `[batch]` of the last transitions of pairs that begin with the transitions `row`."""
+    offset = pairs.geometric(key, left, discount)
+    return (row + offset - 1) % uniform.ring_shape(ring)[0]
+
+
+def sample_states(ring: uniform.Replay, key: jax.Array, batch: int, blocks: int = 1) -> PyTree:
+    """States `[batch, ...]`, uniform over the recorded transitions that start in them; by block."""
+    indices = uniform.draw(ring, key, batch, blocks=blocks)
+    return uniform.take(ring.data.state, indices.row[0], indices.env, blocks)
+
+
+def weighted_states(
+    ring: uniform.Replay, key: jax.Array, batch: int, visit_ratio: jax.Array, blocks: int = 1
+) -> tuple[PyTree, jax.Array]:
+    """The same states, and their weights `[batch]` as in `weighted_pairs`."""
+    indices = uniform.draw(ring, key, batch, blocks=blocks)
+    read = (ring.data.state, ring.data.left)
+    state, left = uniform.take(read, indices.row[0], indices.env, blocks)
+    return state, visit_ratio[state, left - 1]
+
+
+def law(ring: uniform.Replay, discount: float | jax.Array, num_states: int) -> jax.Array:
+    """The distribution of sampled pairs `[S, S]`, for states numbered below S; it sums to 1."""
+    data, unseen = ring.data, num_states
+    is_written = data.left > 0  # rows that nothing was written to hold zeros
+    first, last = (jnp.where(is_written, x, unseen) for x in (data.state, data.next_state))
+    counts = pairs.count(first, last, data.left == 1, discount, unseen + 1)[:unseen, :unseen]
+    return counts / counts.sum()
+
+
+def visits(ring: uniform.Replay, num_states: int) -> jax.Array:
+    """How many recorded transitions left each state, int32 `[S]`, where states are numbers."""
+    is_written = (ring.data.left > 0).astype(jnp.int32)
+    return jnp.zeros(num_states, jnp.int32).at[ring.data.state].add(is_written)

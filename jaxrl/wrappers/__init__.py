@@ -1,0 +1,1 @@
+"""Agents and networks that wrap others: normalisation, self-play, cropped graphs."""

@@ -1,0 +1,1 @@
+"""Left and right eigenvectors of directed walks."""

@@ -1,0 +1,184 @@
+"""Eigenvectors of recorded data: `python -m train.allo --transitions FILE.npz`.
+
+`train.allo.recorded.recordings` says what the file holds. Ids are learned from the exact law of
+their recorded pairs, or from samples; vectors from samples. What is learned is compared with the
+eigenvectors of that same law, of vectors after dividing the data into cells (`places_of`).
+"""
+
+import logging
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.loop import Metrics
+from jaxrl.replay import uniform
+from jaxrl.spectral import laplacian, recorded_pairs
+from jaxrl.spectral.learning import allo, allo_state, allo_walks, pair_replay
+from jaxrl.types import AgentState
+from train.allo import scores
+from train.allo.config import Config, check, learning_config, make_network
+from train.allo.recorded import recordings
+from train.allo.recorded.cells import Cells, divide
+from train.allo.recorded.recorded_scores import measures, table
+from train.allo.recorded.recordings import Recording
+from train.allo.scores import Truth
+from train.host.machine.progress import busy
+from train.host.scoring import scores as host_scores
+from train.host.training import Evaluation, Trained, Training
+
+SCORE = "similarity"
+_log = logging.getLogger(__name__)
+
+
+class State(NamedTuple):
+    """Learning in progress; the data are arguments of the program, not in the state."""
+
+    agent: AgentState
+    key: jax.Array
+    updates: jax.Array  # int32
+
+
+class Problem(NamedTuple):
+    """Recorded data, and the eigenvectors of the law of their pairs on P places."""
+
+    recording: Recording
+    network: Any
+    agent: allo.Config
+    inputs: Any  # [S, ...] of the network; () for vectors
+    points: np.ndarray  # [P, ...] of the network: of all ids, or of the middles of all cells
+    cells: Cells | None  # of vectors
+    pairs: np.ndarray  # [P, P] float64, the law of pairs of places
+    truth: Truth
+
+
+def make_training(config: Config) -> Training:
+    """Raises ValueError, in one line, for a file that cannot be used."""
+    problem = make_problem(config)
+    network, agent_config, points = problem.network, problem.agent, jnp.asarray(problem.points)
+    walk, law = recorded(problem)
+    features_of = lambda learner: allo_state.features(network, agent_config, learner, points)
+
+    def init(key: jax.Array) -> State:
+        init_key, key = jax.random.split(key)
+        params = network.init(init_key, points[0])
+        learner = allo_state.first_learner(agent_config, params, problem.recording.num_ids)
+        return State(allo_state.State(learner, (), (), ()), key, jnp.zeros((), jnp.int32))
+
+    def update(state: State) -> tuple[State, Metrics]:
+        key, learn_key, permute_key = jax.random.split(state.key, 3)
+        whole = allo_state.State(state.agent.learner, walk, law, problem.inputs)
+        learned, metrics = allo.learn(network, agent_config, whole, learn_key)
+        metrics |= scores.similarities(features_of(learned), problem.truth)
+        metrics["eigenvalues"] = allo_state.eigenvalues(agent_config, learned)
+        metrics["settled"] = allo_state.is_settled(agent_config, learned).astype(jnp.float32)
+        learner, updates = learned.learner, state.updates + 1
+        if config.permute_every:
+            due = updates % (config.permute_every // agent_config.steps_per_update) == 0
+            learner = allo.permuted(learner, permute_key, due)
+        state = State(allo_state.State(learner, (), (), ()), key, updates)
+        return state, Metrics(jnp.zeros((), jnp.int32), {}, metrics)
+
+    return Training(
+        init=init,
+        update=update,
+        evaluate=partial(evaluate, config, problem),
+        snapshot=lambda state: {"features": features_of(state.agent)},
+        steps_per_update=agent_config.steps_per_update,
+        unit="gradient steps",
+        score=SCORE,
+        budget_shapes_learning=agent_config.schedule != "constant",
+        settled="settled" if agent_config.schedule == "measured" else "",
+    )
+
+
+def make_problem(config: Config) -> Problem:
+    """The data of a configuration. Raises ValueError for what does not fit together."""
+    check(config)
+    if config.agent.directed:
+        raise ValueError("agent.directed needs a maze: leave it out, or leave out --transitions")
+    recording, agent = recordings.load(config.transitions), learning_config(config)
+    allo.check_config(agent, recording.num_ids)
+    d = agent.num_features
+    observation = observation_of(config, recording)
+    if recording.num_ids:
+        inputs = jnp.asarray(inputs_of(recording, observation))
+        points, cells, first, second = (
+            np.asarray(inputs),
+            None,
+            recording.state,
+            recording.next_state,
+        )
+    else:
+        if agent.expectation == "exact":
+            raise ValueError(
+                f"{config.transitions} holds vectors, which need agent.expectation sampled: use "
+                "the preset continuous, or number the states"
+            )
+        inputs, cells = (), divide(recording.state, recording.next_state, d)
+        points, first, second = cells.middles, cells.of_first, cells.of_second
+    with busy(f"counting the pairs of {len(first):,} transitions"):
+        law = recorded_pairs.pair_law(first, second, recording.left, agent.discount, len(points))
+        found = laplacian.eigensystem(law, missing="drop")
+    if len(found.values) < d:
+        raise ValueError(
+            f"agent.num_features is {d}, but pairs begin in {len(found.values)} states of "
+            f"{config.transitions}: ask for so many or fewer"
+        )
+    network = make_network(config, recording.num_ids, observation)
+    return Problem(recording, network, agent, inputs, points, cells, law, scores.truth_of(found, d))
+
+
+def observation_of(config: Config, recording: Recording) -> str:
+    """What the network sees. Raises ValueError for what the data do not have."""
+    wanted = config.network.observation
+    if wanted in ("pixels", "rendered") or (wanted == "one_hot" and not recording.num_ids):
+        raise ValueError(
+            f"network.observation is {wanted}, which recorded "
+            f"{'ids' if recording.num_ids else 'vectors'} do not have: choose fourier or "
+            "coordinates, or one_hot for ids"
+        )
+    if recording.num_ids and recording.positions is None and wanted != "one_hot":
+        _log.info("%s: ids without positions are seen one-hot", config.transitions)
+        return "one_hot"
+    return wanted
+
+
+def inputs_of(recording: Recording, observation: str) -> np.ndarray:
+    """The network's input for each id: one-hot, or its position scaled to -1 to 1."""
+    if observation == "one_hot":
+        return np.eye(recording.num_ids, dtype=np.float32)
+    assert recording.positions is not None
+    places = recording.positions.astype(float)
+    low, high = places.min(axis=0), places.max(axis=0)
+    scale = (high - low).max() / 2 or 1.0
+    return ((places - (low + high) / 2) / scale).astype(np.float32)
+
+
+def recorded(problem: Problem) -> tuple[Any, Any]:
+    """The replay that pairs are sampled from, or the law of all of them, as ALLO takes them."""
+    data = problem.recording
+    if problem.agent.expectation == "exact":
+        pairs = jnp.asarray(problem.pairs, jnp.float32)
+        return (), allo_walks.law_of(problem.agent, pairs)
+    rows = pair_replay.Step(*(jnp.asarray(x)[:, None] for x in data[:3]))
+    count = jnp.asarray(len(data.left), jnp.int32)
+    return uniform.Replay(rows, jnp.zeros((), jnp.int32), count), ()
+
+
+def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation:
+    """Every seed's eigenvectors against those of the recorded pairs."""
+    data = problem.recording
+    return host_scores.measured(
+        *trained,
+        SCORE,
+        partial(measures, problem),
+        partial(table, problem),
+        transitions=len(data.left),
+        trajectories=data.trajectories,
+        states=len(problem.points),
+        kind="ids" if data.num_ids else "vectors",
+        true_eigenvalues=np.asarray(problem.truth.values).tolist(),
+    )

@@ -1,0 +1,272 @@
+"""Files of recorded trajectories: what they must hold, and what is refused.
+
+An .npz file with `states`: integers are ids of states 0..S-1, other numbers are vectors of D
+coordinates. Its shape is `[T]`, `[T, 1]` or `[E, T]` for ids, `[T, D]` or `[E, T, D]` for vectors:
+T moments of one trajectory, or of each of E. Optional arrays are
+
+* `successors`, of the same shape: the state after each of `states`. A trajectory then goes on only
+  where the successor is the next state.
+* `ends`, of that shape (without D), 1 at the last of an episode: the last state or, with
+  `successors`, the last transition.
+* `lengths`: of T moments in a row, how many belong to each episode; of E rows, how many of each
+  row count.
+* `positions` `[S, 2]` or `[S, 3]`: where each id is, for the network and for pictures.
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxrl.spectral import recorded_pairs
+from train.host.files import array_files
+from train.host.numbers import quantity
+
+NAMES = ("states", "successors", "ends", "lengths", "positions")
+MOST_IDS = 5_000
+"""Ids, at most: the truth is computed from a matrix of states by states."""
+LARGEST = 1e15
+FEW = 10
+"""Moments: fewer, each of more numbers, are taken for an array that is transposed."""
+WANTED = (
+    "expected an .npz file with states: ids (integers) [T] or [E, T], or vectors [T, D] or "
+    "[E, T, D]"
+)
+
+
+class Recording(NamedTuple):
+    """n transitions, trajectory after trajectory."""
+
+    state: np.ndarray  # int32 [n], or float32 [n, D] in -1 to 1
+    next_state: np.ndarray
+    left: np.ndarray  # int32 [n], transitions left in the trajectory, this one included
+    places: np.ndarray  # int32 [m] or float32 [m, D]: all recorded states, in the file's order
+    num_ids: int  # S; 0 for vectors
+    positions: np.ndarray | None  # float32 [S, 2 or 3], as given
+    middle: np.ndarray  # float32 [D]: a vector x is seen as (x - middle) / scale
+    scale: float
+
+    @property
+    def trajectories(self) -> int:
+        return int(np.sum(self.left == 1))
+
+    @property
+    def points(self) -> np.ndarray | None:
+        """Where the recorded places are, in 2 or 3 dimensions; None if nobody can say."""
+        if self.num_ids:
+            return None if self.positions is None else self.positions[self.places]
+        vectors = self.places * self.scale + self.middle
+        return vectors if vectors.shape[1] in (2, 3) else None
+
+
+def load(path: str) -> Recording:
+    """Reads and checks a file. Raises ValueError, in one line, which says what is wrong with it."""
+    arrays = read(path)
+    states = arrays["states"]
+    is_ids = states.dtype.kind in "iu" and states.ndim in (1, 2)
+    if not is_ids and states.ndim not in (2, 3):
+        raise ValueError(
+            f"states in {path} have shape {states.shape} of {states.dtype}; {WANTED}: give "
+            "states.astype(int) if these are ids, states[:, None] if they are a coordinate"
+        )
+    if not is_ids and states.ndim == 2 and len(states) < min(FEW, states.shape[1]):
+        raise ValueError(
+            f"states in {path} are {len(states)} moments of {states.shape[1]:,} numbers each; "
+            "expected a row for each moment, [T, D]: transpose them"
+        )
+    rows = states.reshape(-1) if is_ids else states.reshape(-1, states.shape[-1])
+    ends, counts = endings(path, arrays, states.shape if is_ids else states.shape[:-1])
+    known = {"states": rows[counts]}  # without what only fills rows up
+    if "successors" in arrays:
+        known["successors"] = arrays["successors"].reshape(rows.shape)[counts]
+    for name, values in known.items():
+        if is_ids:
+            _check_ids(path, name, values)
+        else:
+            known[name] = _vectors(path, name, values)
+    places, ends = known["states"], ends[counts]
+    if "successors" in known:
+        first, second = places, known["successors"]
+        breaks = second[:-1] != first[1:]
+        ends[:-1] |= np.any(breaks, axis=tuple(range(1, breaks.ndim)))
+    else:
+        begins = np.flatnonzero(~ends)
+        first, second, ends = places[begins], places[begins + 1], ends[begins + 1]
+    if len(first) == 0:
+        raise ValueError(f"{path} holds no transition; expected trajectories of two states or more")
+    left = recorded_pairs.remaining(ends)
+    if is_ids:
+        data = _of_ids(path, first, second, left, places, _positions(path, arrays))
+    else:
+        data = _of_vectors(path, first, second, left, places)
+    _tell(_line(path, states.shape, data))
+    return data
+
+
+@cache
+def _tell(line: str) -> None:
+    """Says what was read, once for each file."""
+    print(line)
+
+
+def _line(path: str, shape: tuple[int, ...], data: Recording) -> str:
+    """What a recording was taken for; whole coordinates look like ids of many short episodes."""
+    of = f"{data.num_ids:,} ids" if data.num_ids else f"vectors of {data.places.shape[1]:,} numbers"
+    amount = f"{quantity(len(data.left), 'transitions')} in "
+    amount += quantity(data.trajectories, "trajectories")
+    hint = "; if they are coordinates, save states.astype(float)"
+    is_like_places = data.num_ids > 0 and len(shape) == 2 and shape[1] in (2, 3)
+    return f"{path}: {amount}, between {of}{hint * is_like_places}"
+
+
+def read(path: str) -> dict[str, np.ndarray]:
+    """The arrays of a file that are known. Raises ValueError if it cannot be read."""
+    try:
+        arrays = array_files.read_npz(path, NAMES)
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}; {WANTED}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read ({error}); {WANTED}") from None
+    if "states" not in arrays:
+        raise ValueError(f"{path} has no array 'states'; {WANTED}")
+    if arrays["states"].size == 0:
+        raise ValueError(f"states in {path} are empty; {WANTED}")
+    if arrays["states"].dtype.kind in "iu" and arrays["states"].shape[1:] == (1,):
+        arrays["states"] = arrays["states"][:, 0]
+    if "successors" in arrays:
+        arrays["successors"] = _successors(path, arrays["states"], arrays["successors"])
+    return arrays
+
+
+def _successors(path: str, states: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """The successors in the shape of the states; as integers if these are, and they are whole."""
+    successors = array_files.of_shape(given, states.shape)
+    if successors is None:
+        raise ValueError(
+            f"successors in {path} have shape {given.shape}; expected {states.shape}, as states "
+            "have"
+        )
+    whole = array_files.as_whole(successors) if states.dtype.kind in "iu" else None
+    return successors if whole is None else whole
+
+
+def endings(
+    path: str, arrays: dict[str, np.ndarray], axes: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """`(ends, counts)`, bool, of all moments in a row: the last of an episode; part of one.
+
+    `axes` are those of `states`: T, or E and T. Raises ValueError for arrays that do not fit.
+    """
+    ends, counts = np.zeros(axes, bool), np.ones(axes, bool)
+    if "ends" in arrays and "lengths" in arrays:
+        raise ValueError(f"{path} has both ends and lengths; expected one of them")
+    if "ends" in arrays:
+        given = array_files.of_shape(arrays["ends"], axes)
+        if given is None or not np.isin(given, (0, 1)).all():
+            raise ValueError(
+                f"ends in {path} have shape {arrays['ends'].shape}; expected {axes}, 1 at the last "
+                "of an episode and else 0"
+            )
+        ends = given.astype(bool)
+    if "lengths" in arrays:
+        ends, counts = _of_lengths(path, arrays["lengths"], axes)
+    ends[..., -1] = True  # a row of [E, T] ends; so does the recording
+    return ends.reshape(-1), counts.reshape(-1)
+
+
+def _of_lengths(
+    path: str, given: np.ndarray, axes: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same from lengths: of episodes in a row, or of the rows of E."""
+    lengths = array_files.as_whole(array_files.as_list(given))
+    if lengths is None or lengths.ndim != 1 or lengths.min(initial=1) < 1:
+        lengths = np.zeros(0, int)  # which fit nothing
+    ends, counts = np.zeros(axes, bool), np.ones(axes, bool)
+    if len(axes) == 1:
+        if lengths.sum(dtype=object) != axes[0]:
+            raise ValueError(
+                f"lengths in {path} must be integers from 1 on that add up to {axes[0]:,} states"
+            )
+        ends[np.cumsum(lengths) - 1] = True
+        return ends, counts
+    if len(lengths) != axes[0] or lengths.max() > axes[1]:
+        raise ValueError(
+            f"lengths in {path} must be {axes[0]:,} integers from 1 to {axes[1]:,}, one of each row"
+        )
+    ends[np.arange(axes[0]), lengths - 1] = True
+    return ends, np.arange(axes[1]) < lengths[:, None]
+
+
+def _check_ids(path: str, name: str, ids: np.ndarray) -> None:
+    """Raises ValueError for ids out of range."""
+    if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() >= MOST_IDS:
+        raise ValueError(
+            f"{name} in {path} are {ids.dtype} from {ids.min()} to {ids.max()}; expected ids "
+            f"from 0 to at most {MOST_IDS - 1:,}: number the states that occur (np.unique with "
+            "return_inverse), or give vectors"
+        )
+
+
+def _vectors(path: str, name: str, values: np.ndarray) -> np.ndarray:
+    """The vectors as float64. Raises ValueError for numbers that cannot be learned from."""
+    vectors = values.astype(float)
+    if vectors.size == 0:
+        raise ValueError(f"{name} in {path} have shape {vectors.shape}; {WANTED}")
+    if not np.isfinite(vectors).all():
+        count = int(np.sum(~np.isfinite(vectors)))
+        raise ValueError(
+            f"{name} in {path} have {count} values that are NaN or infinite; cut them out"
+        )
+    if np.abs(vectors).max() > LARGEST:
+        raise ValueError(f"{name} in {path} have values beyond {LARGEST:g}: rescale them")
+    return vectors
+
+
+def _positions(path: str, arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Where ids are, float32; None if the file does not say."""
+    if "positions" not in arrays:
+        return None
+    places = arrays["positions"]
+    if places.ndim != 2 or places.shape[1] not in (2, 3) or not np.isfinite(places).all():
+        raise ValueError(
+            f"positions in {path} have shape {places.shape}; expected [S, 2] or [S, 3] of finite "
+            "numbers"
+        )
+    return places.astype(np.float32)
+
+
+def _of_ids(
+    path: str,
+    first: np.ndarray,
+    second: np.ndarray,
+    left: np.ndarray,
+    places: np.ndarray,
+    positions: np.ndarray | None,
+) -> Recording:
+    num_ids = int(max(first.max(), second.max(), places.max())) + 1
+    if positions is not None:
+        if not num_ids <= len(positions) <= MOST_IDS:
+            raise ValueError(
+                f"positions in {path} are of {len(positions):,} ids; expected {num_ids:,} to "
+                f"{MOST_IDS:,}, one of each id"
+            )
+        num_ids = len(positions)
+    if num_ids < 2:
+        raise ValueError(f"{path} holds one state only; expected at least two ids")
+    first, second = first.astype(np.int32), second.astype(np.int32)
+    empty = np.zeros(0, np.float32)
+    return Recording(first, second, left, places.astype(np.int32), num_ids, positions, empty, 1.0)
+
+
+def _of_vectors(path: str, *parts: np.ndarray) -> Recording:
+    """Centred, and the widest coordinate scaled to -1 to 1."""
+    first, second, left, places = (np.asarray(x, float) for x in parts)
+    low = np.minimum(places.min(axis=0), second.min(axis=0))
+    high = np.maximum(places.max(axis=0), second.max(axis=0))
+    middle, scale = (low + high) / 2, float((high - low).max() / 2)
+    if scale == 0:
+        raise ValueError(f"states in {path} never change; there is nothing to learn")
+    seen = [((x - middle) / scale).astype(np.float32) for x in (first, second, places)]
+    left = left.astype(np.int32)
+    middle = middle.astype(np.float32)
+    return Recording(seen[0], seen[1], left, seen[2], 0, None, middle, scale)

@@ -1,0 +1,1 @@
+"""Recorded episodes of colonies, as arrays and tables."""

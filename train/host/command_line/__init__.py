@@ -1,0 +1,1 @@
+"""Command lines: flags, presets, help, and mistakes in one line."""

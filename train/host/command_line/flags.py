@@ -1,0 +1,110 @@
+"""Flags of a command line as a dataclass, read by tyro: mistakes in one line, and `--help`."""
+
+import contextlib
+import inspect
+import io
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, TypeVar, cast
+
+import tyro
+
+from train.host.command_line import help_text, suggestions
+from train.host.errors import REFUSED, UsageError
+from train.host.machine import compilation_cache
+from train.host.numbers import FLAGS
+
+C = TypeVar("C")
+COMMON = f"""Also, with every command:
+  {compilation_cache.HELP}
+  --help-all: show also the flags that have no effect with the others."""
+
+
+def parse_flags(
+    program: str,
+    default: C | type[C],
+    arguments: Sequence[str],
+    about: str | None = None,
+    idle: Callable[[C], Collection[str]] = lambda options: (),
+) -> C:
+    """The dataclass that the flags describe. Raises UsageError for others.
+
+    `default` is an instance that holds the defaults, or a dataclass in which all fields have one.
+    Help, after which the process ends, leaves out the flags that are `idle` with the others.
+    """
+
+    def parse(words: Sequence[str]) -> C:
+        if isinstance(default, type):
+            return tyro.cli(cast(type[C], default), args=words, prog=program, registry=FLAGS)
+        kind = tyro.conf.AvoidSubcommands[type(default)]
+        return tyro.cli(kind, default=default, args=words, prog=program, registry=FLAGS)
+
+    if help_text.is_wanted(arguments):
+        options = default
+        with contextlib.suppress(UsageError), refusing_in_one_line(parse):
+            options = parse(help_text.without(arguments))
+        hidden = () if help_text.ALL in arguments or isinstance(options, type) else idle(options)
+        kind = default if isinstance(default, type) else type(default)
+        show_help(program, about or inspect.getdoc(kind) or "", parse, hidden)
+    with refusing_in_one_line(parse):
+        return parse(arguments)
+
+
+def parse_known(program: str, options: type[C], arguments: Sequence[str]) -> tuple[C, list[str]]:
+    """`parse_flags` for a part of the flags, and the arguments that are left."""
+
+    def parse(words: Sequence[str]) -> tuple[C, list[str]]:
+        return tyro.cli(options, args=words, prog=program, return_unknown_args=True, registry=FLAGS)
+
+    if help_text.is_wanted(arguments):
+        show_help(program, inspect.getdoc(options) or "", parse)
+    with refusing_in_one_line(parse):
+        return parse(arguments)
+
+
+def show_help(
+    program: str,
+    about: str,
+    parse: Callable[[Sequence[str]], object],
+    hidden: Collection[str] = (),
+) -> None:
+    """Prints what a command can be told, and ends the process."""
+    flags = help_text.groups(lambda: parse(["--help"]))
+    print(help_text.text(program, f"{about}\n\n{COMMON}", flags, hidden))
+    raise SystemExit(0)
+
+
+@contextlib.contextmanager
+def refusing_in_one_line(parse: Callable[[Sequence[str]], Any]) -> Iterator[None]:
+    """Raises UsageError with what tyro says in a box before it ends the process."""
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            yield
+    except SystemExit as stop:
+        if stop.code != REFUSED:
+            raise
+        message = one_line(complaint.getvalue())
+        groups = help_text.groups(lambda: parse(["--help"]))
+        known = [name for group in groups for flag in group.flags for name in flag.names]
+        raise UsageError(
+            f"{message}{suggestion(message, known)}; {help_text.ALL} lists all flags"
+        ) from None
+
+
+def suggestion(message: str, known: Collection[str]) -> str:
+    """What may have been meant by the first flag that nobody knows, if a message is about one."""
+    unknown = re.search(r"^Unrecognized options?:.*?(--[\w.-]+)", message)
+    return suggestions.perhaps(unknown[1], known) if unknown else ""
+
+
+def one_line(box: str) -> str:
+    """The message in tyro's box, up to its first rule."""
+    lines = [line.strip("│ ") for line in box.splitlines()]
+    sections, is_rule = [""], lambda line: set(line) <= set("─-╰╯")
+    for line in lines[1:]:  # the first is the title
+        if is_rule(line):
+            sections.append("")
+        else:
+            sections[-1] += f" {line}"
+    return next(section for section in sections if section).strip()

@@ -1,0 +1,115 @@
+"""What a chunk reported, as counts and as the rows of `metrics.jsonl`."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from train.host.machine.compiled import Report
+from train.host.machine.members import Members
+
+EXTREMES = {"min": np.min, "max": np.max}
+"""What the last part of a measure's name makes of its values in a chunk; others have a mean."""
+
+
+class Counters(NamedTuple):
+    """How far a run is; on the host, where integers do not overflow."""
+
+    updates: int
+    episodes: list[int]  # [S] finished
+    skipped: list[int]  # [S] updates undone
+    restores: int  # returns to a checkpoint
+    seconds: float  # spent in chunks
+    rows: int  # of the record
+    settled: bool = False  # no seed has anything more to learn
+
+
+def by_seed(report: Report, count: int) -> Report:
+    """The first `count` updates of a report, always with the axes `[U, S]`."""
+    has_seeds = report.finite.ndim == 2
+    return jax.tree.map(lambda x: x[:count] if has_seeds else x[:count, None], report)
+
+
+def counted(counters: Counters, report: Report, seconds: float, settled: str = "") -> Counters:
+    """The counters after a chunk that took `seconds`; for `settled` see `settings.Training`."""
+    updates, _ = report.finite.shape
+    episodes = np.sum(report.metrics.episodes, axis=0, dtype=np.int64)
+    skipped = np.sum(~report.finite, axis=0)
+    return Counters(
+        updates=counters.updates + updates,
+        episodes=(np.array(counters.episodes) + episodes).tolist(),
+        skipped=(np.array(counters.skipped) + skipped).tolist(),
+        restores=counters.restores,
+        seconds=counters.seconds + seconds,
+        rows=counters.rows + len(counters.episodes),
+        settled=bool(settled) and bool(np.all(report.metrics.agent[settled][-1] > 0)),
+    )
+
+
+def chunk_rows(
+    report: Report,
+    counters: Counters,
+    members: Members,
+    steps_per_update: int,
+    steps_per_second: float,
+) -> list[dict[str, Any]]:
+    """One row per member; `counters` are those after the chunk."""
+    return [
+        {
+            **members.label(s),
+            "updates": counters.updates,
+            "steps": counters.updates * steps_per_update,
+            "episodes": counters.episodes[s],
+            "seconds": round(counters.seconds, 3),
+            "steps_per_second": round(steps_per_second),
+            "finished": episode_means(report, s),
+            "agent": agent_means(report, s),
+            "skipped": counters.skipped[s],
+            "restores": counters.restores,
+        }
+        for s in range(len(members.seeds))
+    ]
+
+
+def episode_means(report: Report, s: int) -> dict[str, Any]:
+    """Means over the episodes that ended in the chunk; None where none did."""
+    episodes = int(np.sum(report.metrics.episodes[:, s], dtype=np.int64))
+    sums = {
+        name: np.sum(x[:, s], axis=0, dtype=np.float64)
+        for name, x in report.metrics.finished.items()
+    }
+    return {name: (x / episodes).tolist() if episodes else None for name, x in sums.items()}
+
+
+def agent_means(report: Report, s: int) -> dict[str, Any]:
+    """Means over the updates that were kept; of minima, `*_min`, and maxima, `*_max`, the
+    smallest and the largest."""
+    kept = report.finite[:, s]
+    return {
+        name: _over_updates(name, np.asarray(x[kept, s], np.float64)).tolist()
+        if kept.any()
+        else None
+        for name, x in report.metrics.agent.items()
+    }
+
+
+def _over_updates(name: str, values: np.ndarray) -> np.ndarray:
+    """Of a measure `[U, ...]`."""
+    return EXTREMES.get(name.rpartition("_")[2], np.mean)(values, axis=0)
+
+
+def scalars(row: dict[str, Any]) -> dict[str, float | None]:
+    """The measures of a row that are single numbers, and so can be scores; None: unknown.
+
+    If an agent's measure and one of the episodes share a name, the latter is taken.
+    """
+    measures = row["agent"] | row["finished"]
+    return {name: value for name, value in measures.items() if not isinstance(value, list)}
+
+
+def mean_score(rows: list[dict[str, Any]], score: str) -> float | None:
+    """The mean over seeds; without those in which no episode ended, for a measure of episodes."""
+    values = [value for row in rows if (value := scalars(row)[score]) is not None]
+    values = [value for value in values if math.isfinite(value)]  # of members that go on
+    return float(np.mean(values)) if values else None

@@ -1,0 +1,77 @@
+"""The record of a run as series: every number in its rows over time, also those in lists."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from train.host.files import rows as chunk_rows
+
+Joining = Callable[[np.ndarray, np.ndarray], Any]
+Row = dict[str, Any]
+
+
+def by_member(rows: Sequence[Row], seeds: Sequence[int]) -> list[list[Row]]:
+    """The rows of each seed."""
+    return [[row for row in rows if row["seed"] == seed] for seed in seeds]
+
+
+def names(rows: Sequence[Row]) -> dict[str, str]:
+    """All that is measured, and whether of `finished` episodes or by the `agent`."""
+    found: dict[str, str] = {}
+    for row in rows:
+        found |= {name: group for group in ("finished", "agent") for name in row[group]}
+    return found
+
+
+def parts(members: Sequence[Sequence[Row]], group: str, name: str) -> list[list[np.ndarray]]:
+    """A number has one part, lists of K numbers have K of them: each is `[K rows]` by member.
+
+    NaN where nothing is known. A short chunk is taken together with the one before it.
+    """
+    found = [[flat(row[group].get(name)) for row in rows] for rows in members]
+    size = max((len(x) for rows in found for x in rows), default=0)
+    known = lambda x: np.nan if x is None else x
+    of_part = lambda rows, k: np.array([known(x[k]) if x else np.nan for x in rows], float)
+    join = joining(group, name)
+    return [
+        [over_chunks(mine, of_part(x, k), join) for mine, x in zip(members, found, strict=True)]
+        for k in range(size)
+    ]
+
+
+def joining(group: str, name: str) -> Joining | None:
+    """What two chunks together have of a measure, `(values [2], lengths [2]) -> value`.
+
+    None for means over updates, as few updates have no other mean than many. Few episodes may.
+    """
+    if group == "finished":
+        return lambda values, lengths: np.average(values, weights=lengths)
+    extreme = chunk_rows.EXTREMES.get(name.rpartition("_")[2])
+    return extreme and (lambda values, lengths: extreme(values))
+
+
+def over_chunks(rows: Sequence[Row], values: np.ndarray, join: Joining | None) -> np.ndarray:
+    """`values` `[K]` of the chunks of K rows in their order, as they are drawn.
+
+    A chunk shorter than the next and below half of the one before, as the last may be, has too few
+    episodes, or updates for an extreme: its value is that of both.
+    """
+    if join is None:
+        return values
+    lengths = np.diff([row["steps"] for row in rows], prepend=0)
+    is_short = (lengths[1:] < lengths[:-1] / 2) & (lengths[1:] < np.append(lengths[2:], np.inf))
+    drawn = values.copy()
+    for k in np.flatnonzero(is_short):
+        pair = slice(k, k + 2)
+        finite = np.isfinite(values[pair])
+        if finite.any():
+            drawn[k + 1] = join(values[pair][finite], lengths[pair][finite])
+    return drawn
+
+
+def flat(value: Any) -> list[float | None]:
+    """The numbers of a number or of nested lists, in order; empty for none."""
+    if isinstance(value, list):
+        return [number for x in value for number in flat(x) or [None]]
+    return [] if value is None else [value]

@@ -1,0 +1,135 @@
+"""Arrays of a run that are kept while it learns: snapshots for pictures, and samples.
+
+`snapshots/` of a run directory holds what the run looked like from time to time, a file for each
+update named after it. They become rarer as the run gets longer, since most changes early: after the
+chunks 1, 2, 3, ... and later after each whose number is a tenth larger. `samples/` holds the newest
+samples after every chunk. Which files there are does not depend on where a run was stopped and
+resumed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxrl.types import RunState
+from train.host.errors import UsageError
+from train.host.files import array_files
+from train.host.files.run_directory import write_arrays
+from train.host.machine import constants, devices, distributed
+from train.host.training import Config, Training
+
+SNAPSHOTS, SAMPLES = "snapshots", "samples"
+GROWTH = 1.1
+
+
+class Kept(NamedTuple):
+    """The files of a run."""
+
+    updates: np.ndarray  # int [M] after which they were written, rising
+    arrays: dict[str, np.ndarray]  # [M, S, ...] of S seeds
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """Writes the snapshots and samples of a run in progress."""
+
+    directory: Path
+    look: dict[str, Any]  # compiled, by folder: state -> arrays
+    several: bool  # seeds, whose axis the state then has
+    chunk: int  # updates in one
+
+    def keep(self, state: RunState, updates: int, is_last: bool) -> None:
+        """Writes what is due after so many updates."""
+        for folder, look in self.look.items():
+            due = updates > 0 if folder == SAMPLES else is_last or is_due(updates, self.chunk)
+            if due:
+                self._write(folder, jax.device_get(look(devices.on_one(state))), updates)
+
+    def _write(self, folder: str, found: dict[str, Any], updates: int) -> None:
+        if not distributed.is_first():
+            return
+        arrays = {k: np.asarray(x if self.several else x[None]) for k, x in found.items()}
+        if folder == SNAPSHOTS:
+            arrays = {name: small(x) for name, x in arrays.items()}
+        (self.directory / folder).mkdir(exist_ok=True)
+        write_arrays(self.directory / folder / f"{updates:09d}.npz", arrays)
+
+
+def make(training: Training, settings: Config, directory: Path, like: RunState) -> Keeper | None:
+    """Compiles what is looked at in states of the shapes `like`; None if there is nothing."""
+    wanted = {SNAPSHOTS: training.snapshot, SAMPLES: training.samples}
+    several = settings.num_seeds > 1
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), like)  # on one device
+    look = {
+        folder: constants.trace(jax.vmap(body) if several else body, shapes).compile()
+        for folder, body in wanted.items()
+        if body is not None
+    }
+    chunk = settings.chunk_updates(training.steps_per_update)
+    return Keeper(directory, look, several, chunk) if look else None
+
+
+def small(x: np.ndarray) -> np.ndarray:
+    """Numbers with a fraction in 16 bits: enough for a picture."""
+    return x.astype(np.float16) if x.dtype == np.float32 else x
+
+
+def is_due(updates: int, chunk: int) -> bool:
+    """Whether the number of whole chunks is 0, or one of the series that grows by `GROWTH`."""
+    number, rest = divmod(updates, chunk)
+    return rest == 0 and (number == 0 or number in _series(number))
+
+
+def _series(most: int) -> Iterator[int]:
+    """1, 2, 3, ... up to `most`, with steps of a tenth from 10 on."""
+    number = 1
+    while number <= most:
+        yield number
+        number = max(number + 1, round(number * GROWTH))
+
+
+def snapshots(directory: Path, updates: int, chunk: int) -> Kept | None:
+    """The snapshots of a run after so many updates; None if it has none.
+
+    `chunk` is the number of updates in one. Raises UsageError for a file that cannot be read.
+    """
+    return _read(
+        directory / SNAPSHOTS, lambda k: k == updates or (k < updates and is_due(k, chunk))
+    )
+
+
+def samples(directory: Path, updates: int, rows: int, axis: int) -> dict[str, np.ndarray] | None:
+    """All samples of a run up to an update, joined along `axis`; None if it has none.
+
+    A file holds the newest samples, of which those of the updates since the file before are new,
+    `rows` of each update. Raises UsageError as `snapshots` does, and for files that are missing.
+    """
+    kept = _read(directory / SAMPLES, lambda k: k <= updates)
+    if kept is None:
+        return None
+    new = np.diff(kept.updates, prepend=0) * rows
+    held = next(iter(kept.arrays.values())).shape[axis + 1]  # behind that of the files
+    if kept.updates[-1] != updates or new.max() > held:
+        raise UsageError(f"{directory / SAMPLES} lacks files: some of the samples are lost")
+    newest = lambda x, count: np.take(x, range(held - count, held), axis)
+    return {
+        name: np.concatenate([newest(x, n) for x, n in zip(files, new, strict=True)], axis)
+        for name, files in kept.arrays.items()
+    }
+
+
+def _read(folder: Path, wanted: Any) -> Kept | None:
+    files = {int(path.stem): path for path in folder.glob("[0-9]*.npz")}
+    found = sorted(k for k in files if wanted(k))
+    if not found:
+        return None
+    try:
+        rows = [array_files.read_npz(files[k]) for k in found]
+        arrays = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    except (ValueError, KeyError) as error:
+        raise UsageError(f"{folder} cannot be read: {error}") from error
+    return Kept(np.array(found), arrays)

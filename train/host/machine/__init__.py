@@ -1,0 +1,1 @@
+"""The machine that a run has: devices, processes, memory, signals, compiled programs."""

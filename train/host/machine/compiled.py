@@ -1,0 +1,215 @@
+"""What a run compiles: its initial state, and chunks of updates that check for NaN and infinity.
+
+Both are compiled ahead of time, so that compiling and running are timed separately.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.extend
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxrl.loop import Metrics
+from jaxrl.numerics import nonfinite
+from jaxrl.types import PyTree, RunState, where_tree
+from train.host.machine import constants, devices, members
+
+Init = Callable[..., RunState]
+Update = Callable[[Any], tuple[Any, Metrics]]
+
+
+class Report(NamedTuple):
+    """What a chunk of U updates of S seeds reports; a single seed has no axis S."""
+
+    metrics: Metrics  # each [U, S, ...]
+    finite: jax.Array  # [U, S] bool; rollout, metrics and parameters of the update were finite
+
+
+class Programs(NamedTuple):
+    """What a run executes. `chunk` consumes (donates) the state it is given."""
+
+    init: Callable[[PyTree], RunState]  # starts -> state
+    chunk: Callable[[RunState, np.int32], tuple[RunState, Report]]  # (state, number of updates)
+    like: RunState  # shapes, dtypes and shardings of the state
+
+
+class Traced(NamedTuple):
+    """`Programs` before the long compilation; tracing has found sizes that do not fit."""
+
+    init: constants.Compiled
+    chunk: constants.Traced
+    like: RunState
+
+    def compile(self, has_small_products: bool = False) -> Programs:
+        options = compiler_options(self.chunk.jaxpr.jaxpr)
+        options |= small_products() if has_small_products else {}
+        return Programs(self.init, self.chunk.compile(options), self.like)
+
+
+def trace_init(init: Init, starts: PyTree, mesh: Mesh | None = None) -> constants.Traced:
+    """Traces `init` for `starts` (see `init_all`), the state to be spread over a mesh.
+
+    A scalar seed is not vmapped.
+    """
+    start = jax.jit(init_all(init, starts), inline=True)  # traced once
+    has_members = bool(jax.tree.leaves(starts)[0].ndim)
+    placed = devices.layout(mesh, jax.eval_shape(start, starts), has_members)
+    return constants.trace(start, starts, place=everywhere(mesh), out_shardings=placed)
+
+
+def trace(
+    init: constants.Traced, update: Update, length: int, skip: bool, mesh: Mesh | None = None
+) -> Traced:
+    """Compiles what `trace_init` made, and traces chunks of up to `length` updates.
+
+    For `skip` see `guarded`. The report is whole on every device of `mesh`.
+    """
+    seeds, *_ = init.jaxpr.in_avals
+    chunk = make_variable_chunk(guarded(update, skip), length)
+    if seeds.ndim:
+        chunk = members.all_of(chunk, mesh)
+    compiled = init.compile()
+    like = jax.tree.map(
+        lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+        init.out_info,
+        compiled.output_shardings,
+    )
+    traced = constants.trace(
+        *(chunk, like, np.int32(length)),
+        place=everywhere(mesh),
+        donate_argnums=0,
+        out_shardings=(compiled.output_shardings, everywhere(mesh)),  # or the next call fails
+    )
+    return Traced(compiled, traced, like)
+
+
+def everywhere(mesh: Mesh | None) -> NamedSharding | None:
+    """The place of what is whole on every device of a mesh; None without one."""
+    return None if mesh is None else NamedSharding(mesh, PartitionSpec())
+
+
+def compiler_options(program: Any) -> dict[str, str | bool]:
+    """The XLA options that a program (a jaxpr) needs.
+
+    Sums over products with many axes, as in experiments of several policies and seeds, crash the
+    default CPU kernels of jaxlib 0.10.2 and 0.11.0 (https://github.com/jax-ml/jax/issues/39257);
+    the option selects other kernels. No crash is known of products with five axes or fewer.
+    """
+    return small_products() if max(map(summed_axes, equations(program)), default=0) > 5 else {}
+
+
+def summed_axes(equation: Any) -> int:
+    """The number of axes of the products that one equation of a jaxpr sums; 0 where it does not."""
+    if equation.primitive.name == "dot_general":
+        (contracted, _), _ = equation.params["dimension_numbers"]
+        return equation.outvars[0].aval.ndim + len(contracted)
+    if equation.primitive.name == "reduce_sum":
+        return equation.invars[0].aval.ndim
+    return 0
+
+
+def small_products() -> dict[str, str | bool]:
+    """The XLA options for matrix products of a few rows, for which those kernels take longer.
+
+    With 64 x 20 by 20 x 4 in a loop it is 2 to 3 times as long.
+    """
+    return {"xla_cpu_experimental_ynn_fusion_type": ""} if jax.default_backend() == "cpu" else {}
+
+
+def equations(program: Any) -> Iterator[Any]:
+    """The equations of a jaxpr, at any depth."""
+    for equation in program.eqns:
+        yield equation
+        for inner in jax.extend.core.jaxprs_in_params(equation.params):
+            yield from equations(inner)
+
+
+def init_all(init: Init, starts: PyTree) -> Callable[[PyTree], RunState]:
+    """`starts -> state`. `starts` are seeds, or pairs `(seeds, numbers)` for members of a sweep.
+
+    Seeds are a scalar, or `[S]`: then `init` is vmapped. It gets the key and, if there are, the
+    numbers of a member.
+    """
+
+    def start(starts: PyTree) -> RunState:
+        seed, *numbers = starts if isinstance(starts, tuple) else (starts,)
+        return init(keys_of(seed)[0], *numbers)
+
+    return jax.vmap(start) if jax.tree.leaves(starts)[0].ndim else start
+
+
+def keys_of(seed: jax.Array | int) -> tuple[jax.Array, jax.Array]:
+    """`(training key, evaluation key)` of a seed."""
+    train_key, evaluation_key = jax.random.split(jax.random.key(seed))
+    return train_key, evaluation_key
+
+
+def guarded(update: Update, skip: bool) -> Callable[[RunState], tuple[RunState, Report]]:
+    """`update` of one seed, which also reports whether its results are finite.
+
+    With `skip`, an update that is not finite leaves the agent as it was, while environments and
+    keys move on; those environments of a loop that showed or paid what is not finite start anew.
+    That needs a second copy of the agent's state, replay included, so it is optional.
+    """
+    update = getattr(update, "mending", update) if skip else update
+
+    def checked(state: RunState) -> tuple[RunState, Report]:
+        after, metrics = update(state)
+        metrics = jax.tree.map(jnp.asarray, metrics)  # such as `episodes=0` where none are played
+        finite = all_finite((parameters(after.agent), metrics))
+        if metrics.origin:
+            finite &= metrics.origin.step == nonfinite.NEVER
+        if skip:
+            after = after._replace(agent=where_tree(finite, after.agent, state.agent))
+        return after, Report(metrics, finite)
+
+    return checked
+
+
+def make_variable_chunk(
+    update: Callable[[RunState], tuple[RunState, Report]], length: int
+) -> Callable[[RunState, jax.Array], tuple[RunState, Report]]:
+    """`chunk(state, count)` makes `count <= length` updates, known only when it is called.
+
+    So a shorter last chunk needs no second compilation, as it would with `loop.make_chunk`. Rows
+    of the report from `count` on are 0.
+    """
+
+    update = jax.jit(update, inline=True)  # traced once
+
+    def chunk(state: RunState, count: jax.Array) -> tuple[RunState, Report]:
+        blank = jax.tree.map(
+            lambda x: jnp.zeros((length, *x.shape), x.dtype), jax.eval_shape(update, state)[1]
+        )
+
+        def step(i: jax.Array, carry: tuple[RunState, Report]) -> tuple[RunState, Report]:
+            state, reports = carry
+            state, report = update(state)
+            place = jax.lax.dynamic_update_index_in_dim
+            return state, jax.tree.map(lambda rows, row: place(rows, row, i, 0), reports, report)
+
+        return jax.lax.fori_loop(0, count, step, (state, blank))
+
+    return chunk
+
+
+def all_finite(tree: PyTree) -> jax.Array:
+    """Whether no floating-point leaf holds NaN or infinity."""
+    floats = [x for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.inexact)]
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in floats], bool))
+
+
+def parameters(agent_state: PyTree) -> PyTree:
+    """The leaves below a field or key `params`; all leaves if there is none.
+
+    The host knows agents only by this naming convention. It avoids checking the whole replay.
+    """
+    leaves = jax.tree_util.tree_leaves_with_path(agent_state)
+
+    def below_params(path) -> bool:
+        return any(getattr(x, "name", getattr(x, "key", None)) == "params" for x in path)
+
+    return [x for path, x in leaves if below_params(path)] or [x for _, x in leaves]

@@ -1,0 +1,118 @@
+"""Before a run: refuses what does not fit, reads the initial policy, traces the programs."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxrl import checkpoint, checks
+from train.host.errors import UsageError, in_one_line
+from train.host.files import policy_files, run_directory
+from train.host.files.metrics_file import count_rows
+from train.host.files.rows import Counters
+from train.host.files.run_directory import CHECKPOINTS
+from train.host.machine import compiled, devices, jax_settings, memory
+from train.host.machine.members import Members
+from train.host.plain_config import differences, plain, rebuild
+from train.host.training import MAY_CHANGE, Config, Training
+
+
+def refuse_other_config(training: Training, config: Any, name: str) -> None:
+    """Raises UsageError, naming each field, if the run to resume has another configuration."""
+    directory = config.run.resume
+    saved = run_directory.read_config(directory)
+    if saved["name"] != name:
+        raise UsageError(f"{directory} is a run of {saved['name']}, not of {name}")
+    if checkpoint.steps(Path(directory) / CHECKPOINTS):  # the file may have been edited since
+        try:
+            saved = checkpoint.read_meta(Path(directory) / CHECKPOINTS)
+        except checkpoint.CheckpointError as error:
+            raise UsageError(f"{error}: delete that folder to start over") from None
+        if saved["counters"].keys() != set(Counters._fields):
+            raise UsageError(f"{directory} was written by another version: start a new run")
+        jax_settings.refuse_other_draws(directory, saved)
+    fixed = {"run.total_steps"} if training.budget_shapes_learning else set()
+    known = plain(rebuild(config, saved["config"]))  # with fields that were added since
+    changed = differences(known, plain(config), MAY_CHANGE - fixed)
+    if changed:
+        raise UsageError(
+            f"{directory} has another configuration ({'; '.join(changed)}): "
+            "resume it without these fields, or start a new run"
+        )
+
+
+def refuse_lost(directory: Path) -> None:
+    """Raises UsageError if a run to resume had checkpoints and has none any more."""
+    if checkpoint.steps(directory / CHECKPOINTS):
+        return
+    settings, rows = run_directory.read_config(directory)["config"]["run"], count_rows(directory)
+    if rows > settings["checkpoint_every"] * settings["num_seeds"]:
+        raise UsageError(
+            f"{directory} has {rows} rows in metrics.jsonl but no checkpoint: put "
+            f"{CHECKPOINTS}/ back, or delete metrics.jsonl to start over"
+        )
+
+
+def policy_for(training: Training, settings: Config, name: str) -> dict[str, np.ndarray] | None:
+    """The parameters that a new run starts from; None: random ones, or the run is resumed.
+
+    Raises UsageError unless the policy is of this program and has the same network.
+    """
+    has_begun = settings.resume and checkpoint.steps(Path(settings.resume) / CHECKPOINTS)
+    if not settings.initial_policy or has_begun:
+        return None
+    path = policy_files.file_of(settings.initial_policy)
+    trained_by = policy_files.read_metadata(path)["entry_point"]
+    if trained_by != name:
+        raise UsageError(f"{path} is a policy of {trained_by}, not of {name}")
+    agent = jax.eval_shape(training.init, jax.random.key(0)).agent
+    return policy_files.read_arrays(path, policy_files.parameters(agent))
+
+
+def trace(training: Training, config: Any, members: Members | None = None) -> compiled.Traced:
+    """Traces the programs of the seeds of a configuration, or of other members.
+
+    Raises UsageError for sizes that do not fit together, or into memory.
+    """
+    settings: Config = config.run
+    members = members or settings.members
+    mesh = devices.mesh_of(settings.devices, len(members.seeds), training.blocks)
+    length = settings.chunk_updates(training.steps_per_update)
+    if settings.total_updates(training.steps_per_update) > checks.INT32:
+        raise UsageError(
+            f"--run.total-steps {settings.total_steps:,} are more than {checks.INT32:,} updates of "
+            f"{training.steps_per_update:,} steps: choose fewer, or larger updates"
+        )
+    try:
+        start = compiled.trace_init(training.init, members.starts, mesh)
+        count = 1 if mesh is None else mesh.size
+        memory.refuse_state(start.out_info, config, count)
+        memory.refuse_program(start.out_info, start.jaxpr.jaxpr, config, count)
+        skip = settings.on_nonfinite == "skip"
+        traced = compiled.trace(start, training.update, length, skip, mesh)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(in_one_line(error)) from error
+    memory.refuse_program(start.out_info, traced.chunk.jaxpr.jaxpr, config, count)
+    refuse_other_score(training.score, traced.chunk.out_info[1])
+    return traced
+
+
+def compile_within_memory(
+    traced: compiled.Traced, config: Any, has_small_products: bool = False
+) -> compiled.Programs:
+    """Compiles. Raises UsageError if the compiled program needs more memory than there is."""
+    programs = traced.compile(has_small_products)
+    memory.return_free_memory()
+    memory.refuse_compiled(programs.chunk, traced.chunk.jaxpr.jaxpr, config)
+    return programs
+
+
+def refuse_other_score(score: str, report: compiled.Report) -> None:
+    """Raises UsageError unless `report` has a measure `score` that is a single number."""
+    measures = report.metrics.agent | report.metrics.finished
+    per_update = len(report.finite.shape)
+    numbers = sorted(name for name, x in measures.items() if len(x.shape) == per_update)
+    if score not in numbers:
+        names = ", ".join(numbers)
+        raise UsageError(f"there is no number {score!r} to score: choose one of {names}")

@@ -1,0 +1,64 @@
+"""What was not finite in an update, where it came from, and what to do about it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxrl.numerics import nonfinite
+from train.host.files.run_directory import resume_flag
+from train.host.machine.compiled import Report
+from train.host.plain_config import flag, flat
+
+HAPPENED = {
+    "obs": "environment {env} shows an observation that is not finite before its step {step}",
+    "action": "the policy gives environment {env} an action that is not finite for its step {step}",
+    "reward": "environment {env} pays a reward that is not finite in its step {step}",
+    "next_obs": "environment {env} shows an observation that is not finite after its step {step}",
+}
+"""By the part of a transition that was not finite first."""
+DESCENDS = ("loss", "grad_norm", "elbo")
+"""Ends of the names of measures of an agent that learns by gradient steps."""
+
+
+class Problem(NamedTuple):
+    """The first update of a chunk that is not finite."""
+
+    description: str
+    is_of_environment: bool
+    learns_by_gradient: bool
+
+
+def first_problem(report: Report, updates: int, seeds: Sequence[int]) -> Problem:
+    """The first update of a chunk that is not finite, its seed, and what was first in it.
+
+    `updates` are those before the chunk.
+    """
+    u, s = np.argwhere(~report.finite)[0]
+    update = f"update {updates + int(u) + 1} of seed {seeds[s]}"
+    learns = any(name.endswith(DESCENDS) for name in report.metrics.agent)
+    origin = report.metrics.origin
+    if origin and origin.step[u, s] != nonfinite.NEVER:
+        part = nonfinite.PARTS[origin.part[u, s]]
+        place = {"env": int(origin.env[u, s]), "step": int(origin.step[u, s]) + 1}
+        return Problem(f"{update}: {HAPPENED[part].format(**place)}", part != "action", learns)
+    measures = {**report.metrics.finished, **report.metrics.agent}
+    names = [name for name, x in measures.items() if not np.all(np.isfinite(x[u, s]))]
+    subject = " and ".join(names) or "the parameters"
+    verb = "is" if len(names) == 1 else "are"
+    return Problem(f"{update}: {subject} {verb} not finite", False, learns)
+
+
+def advice(problem: Problem, config: Mapping[str, Any], policy: str, run: str) -> str:
+    """What to do about a problem that ended a run with the `on_nonfinite` policy.
+
+    `config` is that of the run, as plain data; `run` its directory.
+    """
+    others = " or ".join(x for x in ("restore", "skip") if x != policy)
+    again = f"try {resume_flag(run)} --run.on-nonfinite {others}"
+    if problem.is_of_environment:
+        return f"mend the environment, or {again}; skip also starts that environment anew"
+    rates = [flag(name) for name in flat(dict(config)) if name.endswith("learning_rate")]
+    if problem.learns_by_gradient and rates:
+        return f"lower {' or '.join(rates)}, or {again}"
+    return again

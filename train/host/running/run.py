@@ -1,0 +1,199 @@
+"""The host side of a training: run chunks, record, save, resume, stop, evaluate.
+
+Knows no agent and no environment: a program joins them into a `Training`. A run is a directory (see
+`train.host.files.run_directory`), with the whole state in its `checkpoints/` (see
+`jaxrl.checkpoint`). With the same configuration a run gives the same numbers, whether or not it was
+stopped and resumed on the way. Python only starts chunks and reads what they report. Reading takes
+a few milliseconds, so each chunk is read before the next one starts.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from jaxrl import checkpoint, checks
+from jaxrl.numerics.precision import in_float32
+from jaxrl.types import RunState
+from train.host.errors import FAILED, Interrupted, RunError, UsageError, in_one_line
+from train.host.files import log, metrics_file, run_directory
+from train.host.files.snapshots import make as make_keeper
+from train.host.machine import compiled, devices, distributed, jax_settings
+from train.host.machine.progress import Display, busy, clock
+from train.host.machine.signals import StopRequest, interruption
+from train.host.plain_config import plain
+from train.host.program import Program, Run
+from train.host.running.preparation import (
+    compile_within_memory,
+    policy_for,
+    refuse_lost,
+    refuse_other_config,
+    trace,
+)
+from train.host.running.session import Session
+from train.host.scoring.best import make as make_best
+from train.host.scoring.scores import agents_of
+from train.host.training import Config, Evaluation, Training
+
+ON_CPU = {"JAX_PLATFORMS": "cpu"}
+"""A page needs no accelerator, and must not take memory of the one that trains."""
+
+
+class Result(NamedTuple):
+    """What a finished run leaves, beside its directory."""
+
+    directory: Path
+    state: RunState  # with a leading axis S if there are several seeds
+    evaluation: Evaluation | None  # with keys `compiled.keys_of`; None if not wanted
+    updates: int
+
+
+@in_float32
+def run(training: Training, config: Any, name: str, preset: str = "") -> Result:
+    """Trains, records and evaluates; returns when the budget is used up.
+
+    `config` is a dataclass whose field `run` is a `Config`. Raises UsageError before anything is
+    written if something does not fit; Interrupted after a signal, once all is saved; and
+    NonFiniteError as `on_nonfinite` says.
+    """
+    settings: Config = config.run
+    jax_settings.refuse_unusable()
+    if settings.resume:
+        refuse_other_config(training, config, name)
+        refuse_lost(Path(settings.resume))
+    log.refuse_missing(settings.log)
+    started = time.perf_counter()
+    traced = trace(training, config)
+    policy = policy_for(training, settings, name)
+    directory = Path(settings.resume or distributed.told(created(settings.directory, name)))
+    kind = settings.log if distributed.is_first() else "none"
+    with (
+        metrics_file.opened(directory) as record,
+        log.opened(kind, directory, settings.seeds, plain(config)) as logged,
+        Display(name, console()) as display,
+    ):
+        if distributed.is_first():
+            run_directory.write_config(directory, name, preset, config)
+        display.say(f"{name}: compiling; the run is in {directory}")
+        for caution in filter(None, (jax_settings.caution(), training.caution)):
+            display.say(f"{name}: {caution}")
+        with live_page(settings, directory):
+            stopped = f"stopped while compiling: --resume {directory} begins the run"
+            with interruption(stopped), busy("compiling"):
+                programs = compile_within_memory(traced, config, training.has_small_products)
+                best = make_best(training, settings, settings.members, directory, traced.like.agent)
+                keeper = make_keeper(training, settings, directory, traced.like)
+            used = len(traced.like.key.sharding.device_set)
+            share = f", for {used} devices" if used > 1 else ""
+            display.say(f"{name}: compiled in {clock(time.perf_counter() - started)}{share}")
+            meta = {"name": name, "config": plain(config), **run_directory.provenance()}
+            what = training, settings, settings.members, directory, programs, policy
+            stop = StopRequest(display.say)
+            return completed(Session(*what, record, display, stop, meta, best, keeper, logged))
+
+
+def completed(session: Session) -> Result:
+    """Trains and evaluates; an error that nobody foresaw also says how the run goes on."""
+    directory = session.directory
+    try:
+        with session.stop:
+            state, counters = session.train()
+        if session.stop.requested:  # during the last chunk
+            raise Interrupted(after_training(directory))
+        with interruption(after_training(directory)):
+            state = state._replace(agent=devices.on_one(state.agent))
+            return Result(directory, state, session.evaluate(state), counters.updates)
+    except checkpoint.CheckpointError as error:
+        raise UsageError(str(error)) from error
+    except Exception as error:
+        if not isinstance(error, RunError) and not distributed.is_alone():
+            # such as a connection that broke: to wait for the others would be in vain
+            said = f"a process is gone, or failed ({in_one_line(error)[:200]})"
+            print(
+                f"{said}: start all again with {run_directory.resume_flag(directory)}",
+                file=sys.stderr,
+            )
+            distributed.leave(FAILED)
+        if not isinstance(error, RunError):
+            error.add_note(
+                f"{run_directory.resume_flag(directory)} continues from the newest checkpoint"
+            )
+        raise
+
+
+def after_training(directory: Path) -> str:
+    """What is said of a run that was stopped when it had been trained."""
+    return (
+        f"stopped after training: the run is saved in {directory}; --resume {directory} goes on "
+        f"with its scores and pictures, python -m train.evaluate {directory} scores it"
+    )
+
+
+@contextmanager
+def live_page(settings: Config, directory: Path) -> Iterator[None]:
+    """Serves the page of `--live` in a process of its own, at a lower priority."""
+    if not (settings.live and distributed.is_first()):
+        yield
+        return
+    command = [sys.executable, "-m", "train.report", str(directory), "--live"]
+    with subprocess.Popen(command, start_new_session=True, env=os.environ | ON_CPU) as server:
+        try:
+            yield
+        finally:
+            server.terminate()
+
+
+def created(directory: str, name: str) -> str:
+    """A new run directory, made by the first process."""
+    return str(run_directory.create(directory, name)) if distributed.is_first() else ""
+
+
+def console() -> Console | None:
+    """Where the progress of this process is shown; that of the first one is enough."""
+    return None if distributed.is_first() else Console(quiet=True)
+
+
+@in_float32
+def train_program(
+    program: Program, config: Any, preset: str, training: Training | None = None
+) -> Result:
+    """Trains, evaluates and draws: what the command does, for notebooks and programs.
+
+    `training` is `program.training(config)`, if that has been made already. Raises ValueError for
+    what does not fit together, and what `run` raises.
+    """
+    if training is None:
+        checks.config(config)
+        config = program.complete(config)
+        training = program.training(config)
+    result = run(training, config, program.address, preset)
+    settings: Config = config.run
+    if not distributed.is_first():
+        return result
+    agents = agents_of(result.state.agent, settings.num_seeds)
+    finished = Run(result.directory, program, config, result.updates, agents, result.state)
+    games = getattr(settings, "evaluation_games", 0)
+    key = compiled.keys_of(settings.seed)[1]
+    with interruption(after_training(result.directory)), naming_render(result.directory):
+        paths = program.pictures(finished, games, key, result.evaluation)
+        for table in program.tables(finished):
+            Console().print(table)
+        for path in paths:
+            print(path)
+    return result
+
+
+@contextmanager
+def naming_render(directory: Path) -> Iterator[None]:
+    """Adds to an error while pictures are drawn how to draw them later."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"the run has ended; python -m train.render {directory} draws it")
+        raise

@@ -1,0 +1,66 @@
+"""Loads finished and running runs for other commands: configuration and agents."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxrl import checkpoint
+from jaxrl.numerics.precision import in_float32
+from train.host.errors import UsageError, in_one_line
+from train.host.files import policy_files, run_directory
+from train.host.machine import compiled
+from train.host.plain_config import rebuild
+from train.host.program import Program, Run, find
+from train.host.scoring import best as best_policies
+from train.host.scoring.scores import agents_of
+
+
+@in_float32
+def load(directory: str | Path, best: bool = False) -> Run:
+    """The newest whole checkpoint of a run. Raises UsageError if there is none.
+
+    With `best`, a run in `best/` of the directory, of the policies that were best while training.
+    """
+    directory, program, config, *_ = begun(directory)
+    try:
+        training = program.training(config)
+        starts = config.run.members.starts
+        like = jax.eval_shape(compiled.init_all(training.init, starts), starts)
+        state, _, updates = checkpoint.restore(directory / run_directory.CHECKPOINTS, like)
+    except (ValueError, checkpoint.CheckpointError) as error:
+        raise UsageError(in_one_line(error)) from error
+    agents = agents_of(state.agent, config.run.num_seeds)
+    if not best:
+        return Run(directory, program, config, updates, agents, state)
+    kept = best_policies.read(directory, state.agent, config.run.members)
+    of_seed = lambda s: {name: x[s] for name, x in kept.arrays.items()}
+    chosen = [policy_files.with_parameters(x, of_seed(s)) for s, x in enumerate(agents)]
+    return Run(directory / best_policies.BEST, program, config, max(kept.updates), chosen)
+
+
+def begun(directory: str | Path) -> Run:
+    """A run that may not have a checkpoint yet: its program and configuration, without agents."""
+    directory = Path(directory)
+    saved = run_directory.read_config(directory)
+    program = find(saved["name"], directory)
+    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
+    return Run(directory, program, config, 0, [])
+
+
+def program_of(arguments: Sequence[str]) -> Program | None:
+    """The program of the first run directory among a command's arguments; None without one.
+
+    A program may have flags of its own, so it must be known before the flags are parsed.
+    """
+    for argument in arguments:
+        if not argument.startswith("-") and (Path(argument) / "config.yaml").is_file():
+            return find(run_directory.read_config(argument)["name"], argument)
+    return None
+
+
+def with_evaluation(config: Any, **changes: Any) -> Any:
+    """`config` with changed fields of its `run`."""
+    return dataclasses.replace(config, run=dataclasses.replace(config.run, **changes))

@@ -1,0 +1,291 @@
+"""One training in progress: chunks, record, checkpoints, signals, scores."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxrl import checkpoint
+from jaxrl.types import RunState
+from train.host.errors import Interrupted, NonFiniteError
+from train.host.files import metrics_file, policy_files
+from train.host.files.log import Log
+from train.host.files.rows import Counters, by_seed, chunk_rows, counted, mean_score
+from train.host.files.run_directory import CHECKPOINTS, resume_flag
+from train.host.files.snapshots import Keeper
+from train.host.machine import compiled, devices, distributed, jax_settings
+from train.host.machine.members import Members
+from train.host.machine.progress import Display, clock, per_second
+from train.host.machine.signals import StopRequest
+from train.host.numbers import quantity
+from train.host.plain_config import differences
+from train.host.running.problems import Problem, advice, first_problem
+from train.host.scoring.best import Best
+from train.host.scoring.scores import evaluate_run, write_evaluation
+from train.host.training import Config, Evaluation, PlayConfig, Training
+
+MAX_RESTORES = 3
+"""How often `on_nonfinite="restore"` returns to the same checkpoint."""
+
+FOLD_IN_EACH = jax.vmap(jax.random.fold_in, in_axes=(0, None))
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Session:
+    """One run in progress."""
+
+    training: Training
+    settings: Config
+    members: Members
+    directory: Path
+    programs: compiled.Programs
+    policy: dict[str, np.ndarray] | None  # the parameters a new run begins with
+    record: metrics_file.MetricsFile
+    display: Display
+    stop: StopRequest
+    meta: dict[str, Any]
+    best: Best | None = None
+    snapshots: Keeper | None = None
+    log: Log = field(default_factory=Log)
+    leaves_behind: bool = False  # members that are not finite, instead of `on_nonfinite`
+    resumed: Path | None = None  # what `--resume` continues, if not the directory
+    search: Callable[[Any, compiled.Report, int], tuple[Any, list[dict[str, Any]]]] | None = None
+    """Of a search, called after each chunk: `(state, report, updates) -> (state, told)` replaces
+    members, and tells what the row of each also says."""
+    _saved: Counters = field(init=False)  # those of the newest checkpoint
+
+    def train(self) -> tuple[RunState, Counters]:
+        """From the newest checkpoint, or from the beginning, to the end."""
+        state, counters = self.load()
+        counters = self.catch_up(state, counters)
+        self.take_snapshot(state, counters)
+        self.display.begin(self.fraction(counters), self.training.unit)
+        while self.fraction(counters) < 1:
+            if distributed.any_of(self.stop.requested):
+                self.save(state, counters)
+                raise Interrupted(
+                    f"stopped after {self.steps(counters):,} of "
+                    f"{self.settings.total_steps:,} {self.training.unit}: "
+                    f"{resume_flag(self.resumed or self.directory)}"
+                )
+            state, counters = self.advance(state, counters)
+            self.take_snapshot(state, counters)
+        self.save(state, counters)
+        self.display.end()
+        rate = self.steps(counters) * len(self.members.seeds) / max(counters.seconds, 1e-9)
+        unit = self.training.unit
+        self.display.say(
+            f"{self.meta['name']}: {quantity(self.steps(counters), unit)} in "
+            f"{clock(counters.seconds)}, {per_second(rate)} {unit}/s"
+        )
+        best = "" if self.best is None else self.best.told(self.training.steps_per_update, unit)
+        if best:
+            self.display.say(best)
+        return state, counters
+
+    def advance(self, state: RunState, counters: Counters) -> tuple[RunState, Counters]:
+        """Runs one chunk, records it and, where due, saves a checkpoint."""
+        per_update = self.training.steps_per_update
+        length = self.settings.chunk_updates(per_update)
+        count = min(
+            length - counters.updates % length,  # so that chunks end at multiples of their length
+            self.settings.total_updates(per_update) - counters.updates,
+        )
+        started = time.perf_counter()
+        state, report = self.programs.chunk(state, np.int32(count))
+        report = by_seed(jax.device_get(report), count)  # waits for the chunk
+        seconds = time.perf_counter() - started
+        if not report.finite.all():
+            problem = first_problem(report, counters.updates, self.members.seeds)
+            if self.settings.on_nonfinite == "restore" and not self.leaves_behind:
+                return self.restore(counters, seconds, problem)
+            if not self.goes_on(report):
+                is_vain = self.settings.on_nonfinite == "skip"
+                vain = ", and no update of its chunk is finite, so skipping does not help"
+                raise self.not_finite(problem, vain if is_vain else "")
+            if not self.leaves_behind and not any(counters.skipped):
+                self.display.say(f"{problem.description}: undone, as are later ones like it")
+        counters = counted(counters, report, seconds, self.training.settled)
+        rows, counters = self.scored(state, counters, length)
+        told = None
+        if self.search is not None:
+            state, told = self.search(state, report, counters.updates)
+        elif self.leaves_behind and not report.finite.any():
+            counters = counters._replace(settled=True)  # nobody is left
+        rate = count * per_update * len(self.members.seeds) / seconds
+        self.write(report, counters, rate, rows, told)
+        if counters.updates % (length * self.settings.checkpoint_every) == 0:
+            self.save(state, counters)
+        return state, counters
+
+    def take_snapshot(self, state: RunState, counters: Counters) -> None:
+        """Keeps what the run looks like, if that is due."""
+        if self.snapshots is not None:
+            self.snapshots.keep(state, counters.updates, is_last=self.fraction(counters) >= 1)
+
+    def goes_on(self, report: compiled.Report) -> bool:
+        """Whether the run may continue after updates that were not finite."""
+        undone = self.settings.on_nonfinite == "skip" and bool(report.finite.any(axis=0).all())
+        return undone or self.leaves_behind
+
+    def scored(
+        self, state: RunState, counters: Counters, length: int
+    ) -> tuple[list[dict[str, Any]] | None, Counters]:
+        """The scores of all members if they are due, and whether the run ends with them.
+
+        None also after a signal that came while the games were played: `catch_up` plays them when
+        the run is resumed. `length` is that of a chunk, in updates.
+        """
+        if self.best is None or not isinstance(self.settings, PlayConfig):
+            return None, counters
+        period, patience = length * self.settings.evaluate_every, self.settings.patience
+        if counters.updates % period:
+            return None, counters
+        try:
+            agents = devices.on_one(state.agent)
+            rows = self.best.evaluate(agents, counters.updates, self.look_for_signals)
+        except Interrupted:
+            return None, counters
+        if patience is not None and self.best.waited(counters.updates, period) >= patience:
+            self.display.say(f"{self.meta['name']}: {self.best.why_to_stop(patience)}")
+            counters = counters._replace(settled=True)
+        return rows, counters
+
+    def look_for_signals(self, step: int) -> None:
+        """Raises Interrupted after a signal, between two pieces of games.
+
+        Several processes play theirs to the end, to stop at the same chunk.
+        """
+        del step
+        if self.stop.requested and distributed.is_alone():
+            raise Interrupted
+
+    def catch_up(self, state: RunState, counters: Counters) -> Counters:
+        """Plays the games for the score of the newest rows, if a signal kept them from it."""
+        length = self.settings.chunk_updates(self.training.steps_per_update)
+        rows = self.record.rows()[-len(self.members.seeds) :] if self.best is not None else []
+        if not rows or "evaluated" in rows[0]:
+            return counters
+        scores, counters = self.scored(state, counters, length)
+        if scores:
+            self.record.cut(counters.rows - len(rows))
+            self.record.append(with_scores(rows, scores))
+            self.log.begin(self.record.rows)
+        return counters
+
+    def write(
+        self,
+        report: compiled.Report,
+        counters: Counters,
+        rate: float,
+        scored: list[dict[str, Any]] | None = None,
+        told: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Writes the rows of a chunk into the record and shows the progress."""
+        per_update = self.training.steps_per_update
+        rows = chunk_rows(report, counters, self.members, per_update, rate)
+        if told:
+            rows = [row | x for row, x in zip(rows, told, strict=True)]
+        if scored:
+            rows = with_scores(rows, scored)
+        self.record.append(rows)
+        self.log.append(rows)
+        score = (self.training.score, mean_score(rows, self.training.score))
+        self.display.update(self.fraction(counters), self.steps(counters), rate, score)
+
+    def save(self, state: RunState, counters: Counters) -> None:
+        """Saves a checkpoint unless this update has one; rows reach the disk before it."""
+        if counters.updates == self._saved.updates:
+            return
+        self.record.sync()
+        meta = {**self.meta, "counters": counters._asdict()}
+        checkpoint.save(self.directory / CHECKPOINTS, counters.updates, state, meta)
+        self._saved = counters
+
+    def load(self) -> tuple[RunState, Counters]:
+        """The newest checkpoint, or the initial state if there is none; cuts the record to it."""
+        if checkpoint.steps(self.directory / CHECKPOINTS):
+            state, meta, _ = checkpoint.restore(self.directory / CHECKPOINTS, self.programs.like)
+            jax_settings.refuse_other_draws(self.directory, meta)
+            counters = Counters(**meta["counters"])
+            ours = {name: self.meta[name] for name in ("versions", "device", "settings")}
+            for change in differences({name: meta.get(name, ours[name]) for name in ours}, ours):
+                _log.warning("%s since the run was saved: it may not continue bit for bit", change)
+        else:
+            zeros = [0] * len(self.members.seeds)
+            state = self.programs.init(self.members.starts)
+            if self.policy is not None:
+                state = state._replace(agent=policy_files.warm_started(state.agent, self.policy))
+                state = devices.like(state, self.programs.like)
+            counters = Counters(0, episodes=zeros, skipped=zeros, restores=0, seconds=0.0, rows=0)
+        if dropped := self.record.cut(counters.rows):
+            rows = quantity(dropped, "rows")
+            text = f"computes again {rows} that came after update {counters.updates}"
+            self.display.say(f"{self.meta['name']}: {text}")
+        self.log.begin(self.record.rows)
+        self._saved = counters
+        return state, counters
+
+    def restore(
+        self, counters: Counters, seconds: float, problem: Problem
+    ) -> tuple[RunState, Counters]:
+        """The newest checkpoint again, all seeds of it, with other random numbers."""
+        state, saved = self.load()
+        attempt = counters.restores + 1 - saved.restores
+        if attempt > MAX_RESTORES:
+            raise self.not_finite(problem, f", also after each of {MAX_RESTORES} restores")
+        self.display.say(
+            f"{problem.description}: back to update {saved.updates} with new random numbers"
+        )
+        fold_in = FOLD_IN_EACH if state.key.ndim else jax.random.fold_in
+        state = state._replace(key=fold_in(state.key, attempt))
+        state = devices.like(state, self.programs.like)
+        return state, saved._replace(
+            restores=counters.restores + 1, seconds=counters.seconds + seconds
+        )
+
+    def not_finite(self, problem: Problem, addition: str) -> NonFiniteError:
+        """The error that ends the run; `addition` is what was tried in vain."""
+        policy, run = self.settings.on_nonfinite, str(self.resumed or self.directory)
+        remedy = advice(problem, self.meta["config"], policy, run)
+        return NonFiniteError(f"{problem.description}{addition}: {remedy}")
+
+    def evaluate(self, state: RunState) -> Evaluation | None:
+        """Evaluates the trained agents, if wanted; prints and writes the scores.
+
+        `state` has its agent on one device.
+        """
+        if not self.settings.evaluates:
+            return None
+        if not distributed.is_first():
+            return None
+        evaluation = evaluate_run(self.training, self.settings, state)
+        write_evaluation(self.directory, evaluation)
+        self.display.console.print(evaluation.table)
+        self.display.say(
+            f"evaluated in {clock(evaluation.content['seconds'])}, "
+            f"after compiling for {clock(evaluation.content['compile_seconds'])}"
+        )
+        return evaluation
+
+    def steps(self, counters: Counters) -> int:
+        """Steps of each seed, in `Training.unit`."""
+        return counters.updates * self.training.steps_per_update
+
+    def fraction(self, counters: Counters) -> float:
+        """How much of the run is done, 0 to 1; 1 also if every seed has settled."""
+        if counters.settled:
+            return 1.0
+        per_update = self.training.steps_per_update
+        return self.settings.fraction_done(counters.updates, counters.episodes, per_update)
+
+
+def with_scores(rows: list[dict[str, Any]], scores: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of all members with the scores of the games that each played after the chunk."""
+    return [row | {"evaluated": score} for row, score in zip(rows, scores, strict=True)]

@@ -1,0 +1,95 @@
+"""Loads trained policies by name or path, as runs of one agent."""
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxrl.numerics.precision import in_float32
+from train.host.errors import UsageError, in_one_line
+from train.host.files import policy_files
+from train.host.plain_config import plain, rebuild
+from train.host.program import Program, Run, find
+from train.host.running import runs
+
+COMPILED = ".jax"
+"""Suffix of a policy that `python -m train.policies compile` has written."""
+
+
+@in_float32
+def as_run(name: str | Path) -> Run:
+    """A policy as a run of one agent; its directory, `runs/policy-NAME`, may not exist."""
+    path = policy_files.file_of(name)
+    content = policy_files.read_metadata(path)
+    program = find(content["entry_point"], path)
+    default = program.preset_of(path, content["preset"])
+    try:
+        config = rebuild(default, completed(content["config"], plain(default)))
+        agent = jax.eval_shape(program.training(config).init, jax.random.key(0)).agent
+    except (ValueError, TypeError, UsageError) as error:
+        raise UsageError(f"{path} cannot be used: {in_one_line(error)}") from error
+    arrays = policy_files.read_arrays(path, policy_files.parameters(agent))
+    agents = [policy_files.with_parameters(agent, arrays)]
+    return Run(Path("runs", f"policy-{path.stem}"), program, config, content["updates"], agents)
+
+
+def completed(saved: Any, default: Any) -> Any:
+    """`saved`, with fields that its version did not have taken from `default`; both plain data.
+
+    For policies only: they need nothing but the same network, which names and shapes confirm. A run
+    must not be resumed with values that it did not start with.
+    """
+    if not (isinstance(saved, dict) and isinstance(default, dict)):
+        return saved
+    return default | {name: completed(x, default.get(name)) for name, x in saved.items()}
+
+
+def opened(run: str | None, policy: str | None, best: bool = False) -> Run:
+    """A run, or a policy as a run. Raises UsageError unless exactly one of them is given.
+
+    `best` takes the policies of the run that were best while it trained.
+    """
+    if run is not None and policy is None:
+        return runs.load(run, best)
+    if policy is not None and best:
+        raise UsageError("--best is for runs: leave it out, or give a run directory")
+    if policy is not None and run is None:
+        return as_run(policy)
+    if run is None:
+        raise UsageError("expected a run directory, or --policy NAME: give one of them")
+    raise UsageError("expected a run directory or --policy NAME, not both: leave one of them out")
+
+
+def of_source(source: str | Path, best: bool = False) -> Run:
+    """A run, where `source` is the directory of one; else the policy of that path or name."""
+    if (Path(source) / "config.yaml").is_file():
+        return runs.load(source, best)
+    if Path(source).is_dir() and not policy_files.path_of(source).is_file():
+        return runs.load(source)  # which says what a run directory has
+    if best:
+        raise UsageError(f"{source} is no run directory: only a run has a best policy")
+    if Path(source).suffix == COMPILED:
+        raise UsageError(
+            f"{source} is a compiled program: jax.export reads it (docs/policies.md); expected a "
+            "run directory, a .safetensors file or the name of a policy"
+        )
+    return as_run(source)
+
+
+def name_of(run: str | None, policy: str | None) -> str:
+    """What a run or a policy is called: its folder's name, or its file's without the suffix."""
+    if policy is not None:
+        return policy_files.path_of(policy).stem
+    return Path(run or "").resolve().name
+
+
+def program_of(arguments: Sequence[str]) -> Program | None:
+    """The program of the policy that a command's arguments name; None without one."""
+    for flag, value in itertools.pairwise([*arguments, ""]):
+        name = value if flag == "--policy" else flag.removeprefix("--policy=")
+        if name and name != flag:
+            path = policy_files.file_of(name)
+            return find(policy_files.read_metadata(path)["entry_point"], path)
+    return None

@@ -1,0 +1,166 @@
+"""Games that trained agents play for a score: how many, how long, and one of them watched."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxrl import evaluate
+from jaxrl.evaluate import Episodes, Trajectory
+from jaxrl.types import Agent, AgentState, Environment, PyTree
+from train.host.player import Player
+from train.host.scoring.limits import most_steps, time_limit
+from train.host.scoring.matches import Match, compile_match, in_one_piece
+from train.host.scoring.scores import evaluation_table, have_score, summaries
+from train.host.training import EpisodesOf, Evaluation
+
+ROWS, BYTES = 4_096, 2**24
+"""A game is watched in pieces of at most so many steps, and bytes."""
+UNFINISHED = 1_000
+"""Steps that a film shows of a game that was not finished."""
+
+
+class Played(NamedTuple):
+    """The games of some agents."""
+
+    episodes: list[Episodes]  # NumPy arrays [N, G], for each agent
+    compile_seconds: float
+    seconds: float
+    replay: Callable[[AgentState, jax.Array, int, int], Trajectory] | None = None
+    """`(agent_state, key, which, num_steps) -> trajectory`: plays the games with `key` again and
+    returns the first steps of one environment, NumPy `[num_steps, ...]`; None: not watched."""
+    limit: int | None = None
+    """Steps after which a game counts as not finished; None: not known."""
+
+
+@dataclass(frozen=True)
+class GamesEvaluation:
+    """A `Training.evaluate` that plays games; `Evaluation.detail` is `Played`."""
+
+    match: Match
+    of_size: Callable[[int], Match] | None = None
+    """`count -> match` of another number of games, where that can be chosen."""
+    score: str = "return"
+    """"return", "length" or a name in the environment's outcome. `Training` puts its own here."""
+    place: str = ""
+    """Where the games are played, for the progress: " on 8×8"."""
+    is_watched: bool = False
+    """Whether the match keeps the steps of one environment."""
+    player: Player | None = None
+    """Who plays, as far as that is known."""
+
+    def __call__(
+        self, agents: list[AgentState], seeds: list[int], keys: list[jax.Array]
+    ) -> Evaluation:
+        doing = [f"playing games to the end{self.place}, seed {x}" for x in seeds]
+        played = play(self.match, agents, keys, doing)
+        if not self.is_watched:
+            played = played._replace(replay=None)
+        content = summarised(seeds, played, self.score)
+        return Evaluation(content, evaluation_table(content), played)
+
+    def with_score(self, score: str) -> "GamesEvaluation":
+        """The same with another score; `Training` calls it with its own."""
+        return replace(self, score=score)
+
+
+def of_player(
+    env: Environment,
+    env_params: PyTree,
+    player: Agent,
+    games_each: int,
+    limit: int | None = None,
+    place: str = "",
+    deterministic: bool = False,
+) -> GamesEvaluation:
+    """The `Training.evaluate` in which `player` plays `games_each` complete games.
+
+    A game of more than `limit` steps is left out and reported; None: what `limits.most_steps` says.
+    `place`, such as " on 8×8", is shown as progress. A player that draws no random numbers is
+    `deterministic`: its endless rounds are left out.
+    """
+    longest = most_steps(time_limit(env_params)) if limit is None else int(limit)
+
+    def match(games: int, rows: int = 0) -> Match:
+        return match_of(env, env_params, player, games, longest, rows, deterministic)
+
+    watched = match(games_each, watched_rows(env, env_params, longest))
+    return GamesEvaluation(
+        watched, match, place=place, is_watched=True, player=Player(env, env_params, player)
+    )
+
+
+def match_of(
+    env: Environment,
+    env_params: PyTree,
+    player: Agent,
+    games: int,
+    limit: int,
+    rows: int = 0,
+    deterministic: bool = False,
+) -> Match:
+    """One game in each of `games` environments, of which `rows` steps of one can be watched."""
+    game = env, env_params, player
+    return Match(
+        lambda state, key: evaluate.start(*game, state, key, games, 1, rows, deterministic),
+        lambda state, course, window: evaluate.advance(*game, state, course, window),
+        limit,
+    )
+
+
+def best_game(scores: Any, episodes: Episodes) -> int:
+    """The index of the game `[N, 1]` with the highest of `scores`; 0 if none has one."""
+    return int(np.argmax(np.where(have_score(episodes), np.ravel(scores), -np.inf)))
+
+
+def steps_to_show(length: Any, limit: int | None) -> int:
+    """The steps of a game that a film shows, from its start: all, unless it was not finished.
+
+    `length` is 0 then, and `limit` as in `Played`.
+    """
+    return int(length) or min(UNFINISHED, limit or UNFINISHED)
+
+
+def watched_rows(env: Environment, env_params: PyTree, limit: int) -> int:
+    """Steps of a game that are kept at a time."""
+    _, state = jax.eval_shape(env.reset, jax.random.key(0), env_params)
+    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
+    return max(1, min(int(limit), ROWS, BYTES // max(size, 1)))
+
+
+def of_episodes(episodes_of: EpisodesOf) -> GamesEvaluation:
+    """The `Training.evaluate` that plays `episodes_of(agent_state, key)`, a pure function."""
+    return GamesEvaluation(in_one_piece(episodes_of))
+
+
+def play(
+    episodes_of: EpisodesOf, agents: list[AgentState], keys: list[jax.Array], doing: list[str]
+) -> Played:
+    """Compiles `episodes_of` once and plays its games with each agent; `doing` is the progress.
+
+    In pieces, if it is a `Match`. Raises UsageError if so many games need more memory than there
+    is.
+    """
+    started = time.perf_counter()
+    match = compile_match(in_one_piece(episodes_of), agents[0], keys[0])
+    ready = time.perf_counter()
+    episodes = [match.play_aloud(*each) for each in zip(agents, keys, doing, strict=True)]
+    times = ready - started, time.perf_counter() - ready
+    return Played(episodes, *times, match.watch, match.match.limit)
+
+
+def summarised(seeds: list[int], played: Played, score: str) -> dict[str, Any]:
+    """The `Evaluation.content` of games."""
+    return {
+        "score": score,
+        **({} if played.limit is None else {"max_steps": played.limit}),
+        "compile_seconds": played.compile_seconds,
+        "seconds": played.seconds,
+        "seeds": [
+            {"seed": seed, **summaries(episodes)}
+            for seed, episodes in zip(seeds, played.episodes, strict=True)
+        ],
+    }

@@ -1,0 +1,170 @@
+"""Games that are played in pieces: between two of them a command can be stopped.
+
+A piece takes about half a second. How long it is in steps follows the clock, and makes no
+difference to the games.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.evaluate import Course, Episodes, Playing, Trajectory, Watch
+from train.host.machine import constants, memory
+from train.host.machine.progress import busy
+
+PIECE = 0.5
+"""Seconds that a piece is to take."""
+GROWTH = 4
+"""A piece has at most so many times the steps of the one before; the first has one."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """Games of a player, which may be played in pieces; called, it plays all of them at once.
+
+    Its functions are pure. What a player is, they know: the state of an agent, perhaps more.
+    """
+
+    start: Callable[[Any, jax.Array], Course]
+    """`(player, key) -> course` before the first step."""
+    advance: Callable[[Any, Course, Watch], Course]
+    """`(player, course, watch) -> course`, as `evaluate.advance`."""
+    limit: int | None = None
+    """Steps after which a game counts as not finished; None: not known."""
+
+    def __call__(self, player: Any, key: jax.Array) -> Episodes:
+        return self.advance(player, self.start(player, key), self.whole()).episodes
+
+    def whole(self) -> Watch:
+        """All steps, with endless rounds left out and nothing watched."""
+        return Watch(0, 0, self.limit or 0, True)
+
+    def of_players(self, player_of: Callable[[Any], Any]) -> "Match":
+        """The same for what `player_of`, a pure function, makes a player of."""
+        return Match(
+            lambda source, key: self.start(player_of(source), key),
+            lambda source, course, window: self.advance(player_of(source), course, window),
+            self.limit,
+        )
+
+    def side_by_side(self) -> "Match":
+        """The same for players `[S, ...]` and keys `[S]`."""
+        return Match(jax.vmap(self.start), jax.vmap(self.advance, (0, 0, None)), self.limit)
+
+
+def in_one_piece(episodes_of: Callable[[Any, jax.Array], Episodes]) -> Match:
+    """A match of which no more is known than all of its games, a pure function; or that match."""
+    if isinstance(episodes_of, Match):
+        return episodes_of
+
+    def start(player: Any, key: jax.Array) -> Course:
+        episodes = episodes_of(player, key)
+        games = jnp.asarray(episodes.length).shape
+        over = Playing((), jnp.full(games[:-1], games[-1]), jnp.zeros((), jnp.int32))  # pyright: ignore
+        return Course(over, episodes, Trajectory((), ()))
+
+    return Match(start, lambda player, course, window: course)
+
+
+class Status(NamedTuple):
+    """How far a match is."""
+
+    step: jax.Array  # int32
+    is_over: jax.Array  # bool
+
+
+@dataclass(frozen=True)
+class CompiledMatch:
+    """A compiled match."""
+
+    match: Match
+    starts: constants.Compiled
+    """`(player, key) -> (course, status)`."""
+    advances: constants.Compiled
+    """`(player, course, watch) -> (course, status)`; consumes (donates) the course."""
+
+    def play(
+        self, player: Any, key: jax.Array, between: Callable[[int], None] = lambda step: None
+    ) -> Episodes:
+        """All games of one player, as NumPy arrays.
+
+        `between(step)` is called after each piece, and may raise what ends the match.
+        """
+        now = self.go_on(player, self.starts(player, key), self.match.whole(), between)
+        return jax.device_get(now[0].episodes)
+
+    def play_aloud(self, player: Any, key: jax.Array, doing: str) -> Episodes:
+        """The same; `doing` is the progress, with the steps so far."""
+        with busy(doing) as tell:
+            most = self.match.limit
+            say = lambda step: tell(f"{doing}, step {step:,} of at most {most:,}")
+            return self.play(player, key, say)
+
+    def watch(self, player: Any, key: jax.Array, which: int, num_steps: int) -> Trajectory:
+        """The first steps of one environment in the same games, NumPy `[num_steps, ...]`."""
+        now, pieces = self.starts(player, key), []
+        rows = len(jax.tree.leaves(now[0].trajectory.action)[0])
+        for first in range(0, num_steps, rows):
+            until = min(first + rows, num_steps)
+            now = self.go_on(player, now, Watch(which, first, until, False))
+            part = lambda x, count=until - first: np.array(x[:count])
+            pieces.append(jax.tree.map(part, now[0].trajectory))
+        return jax.tree.map(lambda *x: np.concatenate(x), *pieces)
+
+    def go_on(
+        self,
+        player: Any,
+        now: tuple[Course, Status],
+        window: Watch,
+        between: Callable[[int], None] = lambda step: None,
+    ) -> tuple[Course, Status]:
+        """Plays to `window.until`, or until all is over; calls `between(step)` after each piece."""
+        size, until = 1, int(window.until)
+        while not now[1].is_over and (step := int(now[1].step)) < until:
+            began = time.monotonic()
+            end = min(step + size, until)
+            now = self.advances(player, now[0], window._replace(until=end))
+            jax.block_until_ready(now[1])
+            between(int(now[1].step))
+            size = next_size(size, time.monotonic() - began)
+        return now
+
+
+def next_size(size: int, seconds: float) -> int:
+    """The steps of the piece after one of `size` steps that took so many seconds."""
+    return max(1, min(GROWTH * size, int(size * PIECE / max(seconds, 1e-9))))
+
+
+def compile_match(match: Match, player: Any, key: jax.Array) -> CompiledMatch:
+    """Compiles a match. Raises UsageError if its games need more memory than there is.
+
+    `player` and `key` may be shapes.
+    """
+    with busy("compiling the games"):
+        started = constants.trace(with_status(match.start), player, key)
+        starts = started.compile()
+        course, _ = jax.tree.map(
+            lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
+            started.out_info,
+            starts.output_shardings,
+        )
+        given = player, course, match.whole()
+        advances = constants.trace(with_status(match.advance), *given, donate_argnums=1).compile()
+    memory.refuse_games(starts)
+    memory.refuse_games(advances)
+    return CompiledMatch(match, starts, advances)
+
+
+def with_status(function: Callable[..., Course]) -> Callable[..., tuple[Course, Status]]:
+    """`function`, which also returns how far the match is."""
+
+    def both(*arguments: Any) -> tuple[Course, Status]:
+        course = function(*arguments)
+        return course, Status(jnp.max(course.playing.step), course.is_over())
+
+    return both

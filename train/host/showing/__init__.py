@@ -1,0 +1,1 @@
+"""Pictures, films and episodes that every program shares."""

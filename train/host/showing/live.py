@@ -1,0 +1,249 @@
+"""A game that goes on step by step while somebody looks on, who may interfere: for `train.play`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.types import Agent, AgentState, PyTree, Transition
+from train.host.showing import episodes
+from train.host.showing.episodes import Bars, Recording
+
+UP, RIGHT, DOWN, LEFT = range(4)
+
+
+class Edit(NamedTuple):
+    """A change that a person may make."""
+
+    label: str
+    apply: Callable[[Any, Any, Any], Any]
+    """`(state, params, value) -> state`; raises ValueError for what cannot be."""
+    limits: tuple[float, float] | None = None
+    """The range of a number; None: the value is a place (x, y) in the drawing."""
+    start: float = 0.0
+    """The number in a new game."""
+
+
+class Live(NamedTuple):
+    """A policy in its environment, as somebody looks at it."""
+
+    env: Any  # with `step_env`, `is_truncated` and `get_obs`, as gymnax's and ours have
+    params: PyTree
+    agent: Agent
+    agent_state: AgentState
+    look: Callable[[Recording], tuple[Mapping[str, np.ndarray], Mapping[str, Bars]]]
+    """What the scene draws, and what the agent thinks, from a recording of one step whose states
+    are the one before it, alone: `(frames [1, ...], bars)`."""
+    scripts: Sequence[Path]  # as in `episodes.Scene`
+    constants: Callable[[Any], Mapping[str, Any]] = lambda state: {}
+    """What the scene draws that does not change from step to step, in a state of a new game, or one
+    that was edited."""
+    picture: Callable[[Any], np.ndarray] | None = None
+    """`state -> uint8 [H, W, 3]`, for terminals; None: there is none."""
+    cells: tuple[int, int] | None = None
+    """Rows and columns of the board in that picture, blurred where small; None: no board."""
+    ending: Callable[[Mapping[str, Any]], str] = lambda outcome: ""
+    """How an episode ended, in a few words, from the outcome of its last step."""
+    steer: Callable[[Any, Any, int], Any] | None = None
+    """`(state, action, direction) -> action`: that of a person who pressed an arrow key, `UP`,
+    `RIGHT`, `DOWN` or `LEFT`; `action` is the policy's. None: nobody can take over."""
+    hand: str = "steer yourself"
+    """What taking over is called."""
+    edits: Mapping[str, Edit] = {}
+    measure: Callable[[Recording], Mapping[str, float]] | None = None
+    """What is shown over time instead of value, reward and return."""
+    learns: bool = False
+    """Whether the agent learns from each step."""
+
+
+class Refused(ValueError):
+    """A wish that cannot be granted; the game is as before."""
+
+
+class Now(NamedTuple):
+    """A game between two steps."""
+
+    state: PyTree
+    obs: PyTree
+    memory: PyTree
+    agent_state: AgentState
+    action: PyTree  # that the agent takes next
+    explained: dict[str, jax.Array]
+    thought: tuple[PyTree, PyTree]  # the agent's memory and extras after that action
+    key: jax.Array
+
+
+class Game:
+    """One game in progress, for one person."""
+
+    def __init__(self, live: Live, seed: int):
+        self.live = live
+        self.new(seed)
+
+    def new(self, seed: int) -> None:
+        """A new game."""
+        self.seed = seed
+        self.now = _begin(self.live, self.live.agent_state, jax.random.key(seed))
+        self.is_fresh = True  # the constants may have changed since they were shown
+        self.moment, self.total, self.reward, self.ending = 0, 0.0, float("nan"), ""
+
+    def step(self, direction: int | None = None) -> None:
+        """One step, steered by a person if there is a direction.
+
+        Raises Refused after the end of the game, and for a direction that leads nowhere here.
+        """
+        if self.ending:
+            raise Refused("the game is over; begin a new one")
+        action = self.now.action
+        if direction is not None:
+            if self.live.steer is None:
+                raise Refused("nobody can steer here")
+            if direction not in (UP, RIGHT, DOWN, LEFT):
+                raise Refused(f"direction is {direction}; expected 0 to 3: up, right, down, left")
+            action = self.live.steer(self.now.state, action, direction)
+        self.now, reward, terminated, truncated, outcome = _step(self.live, self.now, action)
+        self.reward = float(np.sum(reward))
+        self.total, self.moment = self.total + self.reward, self.moment + 1
+        if terminated or truncated:
+            self.ending = self.live.ending(jax.device_get(outcome)) or "the episode is over"
+
+    def edit(self, name: str, value: Any) -> None:
+        """A change of the state. Raises Refused for one that cannot be."""
+        if name not in self.live.edits:
+            raise Refused(f"there is no edit {name!r}")
+        if self.ending:
+            raise Refused("the game is over; begin a new one")
+        edit = self.live.edits[name]
+        count = 2 if edit.limits is None else 1
+        numbers = np.atleast_1d(np.asarray(value, np.float64)) if _is_numbers(value) else None
+        if numbers is None or numbers.shape != (count,) or not np.isfinite(numbers).all():
+            raise Refused(f"{name} is {value!r}; expected {count} finite numbers")
+        low, high = edit.limits or (-1e6, 1e6)
+        if (numbers < low).any() or (numbers > high).any():
+            raise Refused(f"{name} is {value!r}; expected {low:g} to {high:g}")
+        given = tuple(numbers.tolist()) if edit.limits is None else float(numbers[0])
+        try:
+            state = edit.apply(self.now.state, self.live.params, given)
+        except ValueError as error:
+            raise Refused(str(error)) from error
+        self.now, self.is_fresh = _seen(self.live, self.now, state), True
+
+    def recording(self) -> Recording:
+        """The state now, and what the agent is about to do, as a recording of one step."""
+        alone = lambda tree: jax.tree.map(lambda x: np.asarray(x)[None], jax.device_get(tree))
+        now = self.now
+        return Recording(
+            state=alone(now.state),
+            obs=alone(now.obs),
+            action=alone(now.action),
+            reward=np.zeros(1, np.float32),
+            explained=alone(now.explained),
+            outcome={},
+            terminated=False,
+            truncated=False,
+        )
+
+    def shown(self) -> dict[str, Any]:
+        """All that a page needs to draw this moment, as arrays and plain data."""
+        recording = self.recording()
+        if self.live.learns:
+            known = {"agent": self.now.agent_state}  # for scenes that show what it has learned
+            recording = recording._replace(explained=recording.explained | known)
+        frames, bars = self.live.look(recording)
+        return {
+            "moment": self.moment,
+            "frames": {name: np.asarray(x)[:1] for name, x in frames.items()},
+            "lines": self._lines(recording),
+            "bars": {
+                name: {
+                    "labels": list(x.labels),
+                    "limits": x.limits,
+                    "values": np.asarray(x.values, np.float32)[:1],
+                    "chosen": -1 if x.chosen is None else int(x.chosen[0]),
+                }
+                for name, x in bars.items()
+            },
+            "ending": self.ending,
+            **self._constants(),
+        }
+
+    def _lines(self, recording: Recording) -> dict[str, float]:
+        if self.live.measure is not None:
+            return dict(self.live.measure(recording))
+        value = episodes.lines(recording).get("value")
+        thought = {} if value is None else {"value": float("nan") if self.ending else value[0]}
+        return {**thought, "reward": self.reward, "return so far": self.total}
+
+    def _constants(self) -> dict[str, Any]:
+        if not self.is_fresh:
+            return {}
+        self.is_fresh = False
+        return {"constants": dict(self.live.constants(jax.device_get(self.now.state)))}
+
+
+def _is_numbers(value: Any) -> bool:
+    """A number, or a list of a few."""
+    is_number = lambda x: isinstance(x, int | float) and not isinstance(x, bool)
+    if isinstance(value, list):
+        return len(value) <= 4 and all(is_number(x) and abs(x) < 1e15 for x in value)
+    return is_number(value) and abs(value) < 1e15
+
+
+def _begin(live: Live, agent_state: AgentState, key: jax.Array) -> Now:
+    start_key, key = jax.random.split(key)
+    obs, state = live.env.reset(start_key, live.params)
+    return _think(live.agent, agent_state, live.agent.memory(), state, obs, key)
+
+
+@partial(jax.jit, static_argnums=0)
+def _think(
+    agent: Agent, agent_state: AgentState, memory: PyTree, state: PyTree, obs: PyTree, key: Any
+) -> Now:
+    """What the agent makes of an observation."""
+    act_key, key = jax.random.split(key)
+    explained = agent.explain(agent_state, memory, obs)
+    action, after, extras = agent.act(agent_state, memory, obs, act_key)
+    return Now(state, obs, memory, agent_state, action, explained, (after, extras), key)
+
+
+@partial(jax.jit, static_argnums=0)
+def _move(env: Any, params: PyTree, state: PyTree, action: PyTree, key: jax.Array) -> tuple:
+    """One transition, with the time limit and without a reset."""
+    obs, state, reward, terminated, info = env.step_env(key, state, action, params)
+    truncated = env.is_truncated(state, params)
+    return obs, state, jnp.asarray(reward, jnp.float32), terminated, truncated, info
+
+
+@partial(jax.jit, static_argnums=0)
+def _observe(env: Any, params: PyTree, state: PyTree) -> PyTree:
+    return env.get_obs(state, params)
+
+
+@partial(jax.jit, static_argnums=0)
+def _update(agent: Agent, agent_state: AgentState, transition: Transition, key: Any) -> AgentState:
+    alone = jax.tree.map(lambda x: jnp.asarray(x)[None, None], transition)
+    return agent.update(agent_state, alone, key)[0]
+
+
+def _step(live: Live, now: Now, action: PyTree) -> tuple:
+    """`(now, reward, terminated, truncated, outcome)` after an action."""
+    step_key, learn_key, key = jax.random.split(now.key, 3)
+    moved = _move(live.env, live.params, now.state, action, step_key)
+    obs, state, reward, terminated, truncated, info = moved
+    memory, extras = now.thought
+    agent_state = now.agent_state
+    if live.learns:
+        told = Transition(now.obs, action, reward, obs, terminated, truncated, extras)
+        agent_state = _update(live.agent, agent_state, told, learn_key)
+    after = _think(live.agent, agent_state, memory, state, obs, key)
+    return after, reward, bool(terminated), bool(truncated), info.get("outcome", {})
+
+
+def _seen(live: Live, now: Now, state: PyTree) -> Now:
+    """The game in another state, which the agent now sees."""
+    obs = _observe(live.env, live.params, state)
+    return _think(live.agent, now.agent_state, now.memory, state, obs, now.key)

@@ -1,0 +1,257 @@
+"""The learning curve of a run, from its record (see `train.host.files.metrics_file`).
+
+Also what other pictures share with it: titles, axes, legends, curves with their intervals.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from train.host.files import series
+from train.host.files.metrics_file import read_metrics
+from train.host.files.rows import scalars
+from train.host.files.run_directory import read_config, replacing
+from train.host.numbers import quantity
+from train.host.scoring.scores import read_evaluation
+
+Row = dict[str, Any]
+Curve = tuple[np.ndarray, np.ndarray]  # rising x [K], y [K]
+Marker = tuple[float, float, float]  # mean and interval, NaN where there is none
+
+BLUE, VERMILLION, GREY = "#0072b2", "#d55e00", "#666666"  # safe for the colour-blind
+NORMAL = 1.959964  # the 97.5 % quantile of the normal distribution
+STEPS = ((1e9, "billions"), (1e6, "millions"), (1e3, "thousands"), (1, ""))
+TIMES = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def draw_curve(directory: Path, score: str, title: str, unit: str = "environment steps") -> Path:
+    """Writes `learning_curve.png` into a run directory, from its record and its `eval.json`."""
+    path = directory / "learning_curve.png"
+    rows, evaluation = read_metrics(directory), read_evaluation(directory)
+    greedy = read_config(directory)["config"]["run"].get("evaluation_greedy", True)
+    learning_curve(rows, path, score, title, evaluation, unit, greedy)
+    return path
+
+
+def learning_curve(
+    rows: Sequence[Row],
+    path: str | Path,
+    score: str,
+    title: str,
+    evaluation: dict[str, Any] | None = None,
+    unit: str = "environment steps",
+    greedy: bool = True,
+) -> None:
+    """Draws `score`, of finished episodes or of the agent, against steps and against time.
+
+    A thin line for each seed, their mean and, from three seeds on, its 95 % interval; with dots,
+    where there are, the scores of games played while training (see `train.host.scoring.best`), of
+    several seeds their mean. `evaluation` is the content of `eval.json`: the score after training,
+    drawn where the curves end. Chunks without a score, as no episode ended, are left out. `unit`
+    says what a step is, `greedy` how the games while training were played. Writes a PNG, whole or
+    not at all. Raises ValueError if there are rows, but none with this score.
+    """
+    known = {name: None for row in rows for name in scalars(row)}
+    if rows and score not in known:
+        raise ValueError(f"score {score!r} is not in the record; it has {', '.join(known)}")
+    figure = titled((9, 4), title)
+    by_steps, by_time = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+    final = [] if evaluation is None else final_scores(evaluation, score)
+    label = unit + " of each seed" * (len({row["seed"] for row in rows}) > 1)
+    played = f"{'greedy' if greedy else 'sampled'}, while training"
+    _panel(by_steps, label, STEPS, rows, "steps", score, final, played)
+    _panel(by_time, "training time", TIMES, rows, "seconds", score, final, played)
+    by_steps.set_ylabel(score, parse_math=False)
+    legend_below(figure, by_steps.get_legend_handles_labels()[0])
+    save(figure, path)
+
+
+def titled(
+    figsize: tuple[float, float], title: str, layout: Any = "constrained", **style: Any
+) -> Figure:
+    """A figure with a bold title at its upper left corner; `style` is that of the title."""
+    figure = Figure(figsize=figsize, dpi=150, layout=layout)
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", parse_math=False, **style)
+    return figure
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], columns: int = 0) -> None:
+    """A legend under all axes, where it hides no curve, in so many columns; 0: as many as fit."""
+    place = {"loc": "outside lower left", "frameon": False}
+    for count in [columns] if columns else range(len(handles), 0, -1):
+        legend = figure.legend(handles=handles, ncols=count, **place)
+        if count in (1, columns) or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
+
+
+def curves(rows: Sequence[Row], score: str, x: str) -> list[Curve]:
+    """For each seed its known scores over the field `x`; seeds without any are left out.
+
+    Rows keep their order where `x` is equal. A short chunk is taken together with the one before it
+    (`series.over_chunks`).
+    """
+    of_seeds: dict[int, list[Row]] = {}
+    for row in rows:
+        of_seeds.setdefault(row["seed"], []).append(row)
+    found = []
+    for seed in sorted(of_seeds):
+        mine = sorted(of_seeds[seed], key=lambda row: row["steps"])
+        group = "finished" if any(score in row["finished"] for row in mine) else "agent"
+        values = np.array([scalars(row).get(score) for row in mine], float)
+        values = series.over_chunks(mine, values, series.joining(group, score))
+        finite = np.isfinite(values)
+        if finite.any():
+            found.append((np.array([row[x] for row in mine], float)[finite], values[finite]))
+    return found
+
+
+def evaluated_curves(rows: Sequence[Row], x: str) -> list[Curve]:
+    """For each seed its scores in games while training, over the field `x`, as `curves` gives them.
+
+    They are those of `evaluated` in the rows that have it (see `train.host.scoring.best`).
+    """
+    scored = [row for row in rows if "evaluated" in row]
+    means = [{"finished": {}, "agent": {"mean": row["evaluated"]["mean"]}} for row in scored]
+    return curves([row | mean for row, mean in zip(scored, means, strict=True)], "mean", x)
+
+
+def mean_curve(lines: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(x, mean, margin)`, each `[K]`, over the range of x that all seeds cover.
+
+    Seeds are interpolated linearly. The margin is half the 95 % interval of the mean, NaN below
+    three seeds.
+    """
+    x = np.unique(np.concatenate([line[0] for line in lines]))
+    first, last = max(line[0][0] for line in lines), min(line[0][-1] for line in lines)
+    x = x[(first <= x) & (x <= last)]
+    y = np.stack([np.interp(x, *line) for line in lines])  # [S, K]
+    return x, y.mean(0), interval(y)
+
+
+def interval(samples: np.ndarray) -> np.ndarray:
+    """Half the 95 % Student interval of the mean over the first axis; NaN below three samples."""
+    count = len(samples)
+    if count < 3:
+        return np.full(samples.shape[1:], np.nan)
+    return student(count - 1) * samples.std(0, ddof=1) / np.sqrt(count)
+
+
+def student(degrees: int) -> float:
+    """The 97.5 % quantile of Student's t with two or more degrees of freedom, to within 1 %.
+
+    The expansion around the normal quantile of Abramowitz & Stegun (1964), eq. 26.7.5.
+    """
+    z = NORMAL
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / degrees ** (i + 1) for i, term in enumerate(terms))
+
+
+def final_scores(evaluation: dict[str, Any], score: str) -> list[Marker]:
+    """The markers of an evaluation: one for each seed, or from three seeds on one for their mean.
+
+    The interval is that of the mean over seeds, or of the mean over the games of a seed; a score
+    that is one number has none.
+    """
+    measures = [row[score] for row in evaluation["seeds"]]
+    found = [x if isinstance(x, dict) else {"mean": x} for x in measures]
+    found = [x for x in found if x.get("mean") is not None]
+    if len(found) < 3:
+        return [(x["mean"], x.get("low", np.nan), x.get("high", np.nan)) for x in found]
+    means = np.array([x["mean"] for x in found])
+    mean, margin = float(means.mean()), float(interval(means))
+    return [(mean, mean - margin, mean + margin)]
+
+
+def _panel(
+    axes: Axes,
+    label: str,
+    units: Sequence[tuple[float, str]],
+    rows: Sequence[Row],
+    x: str,
+    score: str,
+    final: Sequence[Marker],
+    played: str,
+) -> None:
+    """Draws all curves over one x axis, in a unit that suits its range."""
+    end = max((row[x] for row in rows), default=0)
+    scale = dress(axes, label, units, end)
+    lines = [(line / scale, y) for line, y in curves(rows, score, x)]
+    scored = [(line / scale, y) for line, y in evaluated_curves(rows, x)]
+    if lines:
+        draw_lines(axes, lines)
+    if scored:
+        style = {"color": VERMILLION, "markersize": 3, "label": played}
+        axes.plot(*mean_curve(scored)[:2], "o-", **style)
+    if not lines and not scored:
+        say_empty(axes, no_score(rows))
+    _mark(axes, 1.02 * end / scale, final)
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
+
+
+def dress(axes: Axes, label: str, units: Sequence[tuple[float, str]], end: float) -> float:
+    """Sets label, grid and an x axis from 0 to just beyond `end`; returns the divisor of x."""
+    scale, unit = next((u for u in units if end >= 2 * u[0]), units[-1])
+    axes.set_xlabel(f"{label} ({unit})" if unit else label)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=3)
+    axes.set_xlim(0, 1.05 * end / scale or 1)
+    return scale
+
+
+def say_empty(axes: Axes, text: str = "no score yet") -> None:
+    axes.text(0.5, 0.5, text, color=GREY, ha="center", transform=axes.transAxes)
+
+
+def no_score(rows: Sequence[Row]) -> str:
+    """Why there is no score in the rows."""
+    has_none = rows and all(row.get("episodes") == 0 for row in rows)
+    return "no score: no episode has ended" if has_none else "no score yet"
+
+
+def draw_lines(axes: Axes, lines: Sequence[Curve]) -> None:
+    """Seeds as thin lines, their mean as a thick one; a single point as a dot."""
+    if len(lines) == 1:
+        axes.plot(*lines[0], line_style(lines[0][0]), color=BLUE, label="training")
+        return
+    for i, line in enumerate(lines):
+        label = f"training, {quantity(len(lines), 'seeds')}" if i == 0 else None
+        axes.plot(*line, line_style(line[0]), color=BLUE, linewidth=0.7, alpha=0.45, label=label)
+    x, mean, margin = mean_curve(lines)
+    axes.plot(x, mean, line_style(x), color=BLUE, linewidth=2, label="their mean")
+    if np.isfinite(margin).any():
+        band = {"color": BLUE, "alpha": 0.15, "linewidth": 0, "label": "95 % interval of the mean"}
+        axes.fill_between(x, mean - margin, mean + margin, **band)
+
+
+def line_style(x: np.ndarray) -> str:
+    return "." if len(x) == 1 else "-"
+
+
+def _mark(axes: Axes, x: float, final: Sequence[Marker]) -> None:
+    """Marks the evaluation, with its numbers in the legend."""
+    for mean, low, high in final:
+        text = f"evaluation {mean:.4g}"
+        if np.isfinite(low):
+            text += f" ({low:.4g} to {high:.4g})"
+        spread = np.array([[mean - low], [high - mean]])
+        style = {"fmt": "D", "color": VERMILLION, "markersize": 5, "capsize": 3, "zorder": 3}
+        axes.errorbar(x, mean, spread, label=text, clip_on=False, **style)
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Replaces a PNG in one step."""
+    with replacing(path) as file:
+        figure.savefig(file, format="png")

@@ -1,0 +1,249 @@
+"""A sweep from its flags, or from the directory in which it was begun."""
+
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from jaxrl.checks import Count, CountOrZero
+from train.host.command_line.command import parse, with_flags
+from train.host.command_line.defaults import fields_in, preset_line
+from train.host.command_line.saved_config import without_config
+from train.host.command_line.suggestions import perhaps
+from train.host.errors import UsageError, in_one_line
+from train.host.files import run_directory
+from train.host.machine.progress import plain_console, print_line
+from train.host.numbers import quantity
+from train.host.plain_config import field_of, flag, plain, rebuild
+from train.host.program import Program, find
+from train.host.running.runs import with_evaluation
+from train.sweep import batches, cluster, files, plan
+from train.sweep.cluster import Cluster
+from train.sweep.plan import Trial, Variation
+from train.sweep.search import search_plan
+from train.sweep.search.searching import Search
+from train.sweep.sweep import Sweep, Trials
+
+USAGE = "python -m train.sweep NAME [PRESET]"
+OF_ONE_RUN = ("num_seeds", "evaluate_every", "evaluate_games", "patience", "log")
+"""Fields of `run` that a sweep does not take from the `--config` of a run."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Trains many configurations and seeds of a program side by side, and compares them.
+
+    NAME is a program, such as snake or gymnax; all flags of `python -m train.NAME` may be given,
+    for all members. Numbers (learning rates, rewards, ...) are varied in one compilation, switches
+    and sizes in one compilation each. Members that do not fit into memory together are trained in
+    batches. The best configuration is scored again on seeds that had no part in choosing it.
+    """
+
+    vary: Annotated[list[str], tyro.conf.UseAppendAction] = field(default_factory=list)
+    """What to try: FIELD=VALUE,VALUE,..., or with --random FIELD=LOW..HIGH or
+    FIELD=log:LOW..HIGH. May be given several times; the grid combines all values."""
+    seeds: Count = 3
+    """Seeds of each configuration: run.seed, run.seed + 1, and so on."""
+    random: CountOrZero = 0
+    """Configurations drawn at random, beside the preset itself; 0: the grid."""
+    confirm: Annotated[CountOrZero | None, tyro.conf.arg(metavar="INT")] = None
+    """Fresh seeds on which the best configuration is scored again; None: as many as seeds."""
+    search: Literal["halving", "population"] | None = None
+    """Learn from results while training, with the ranges of --vary: halving replaces candidates
+    that fall behind by fresh ones, population by altered copies of the best."""
+    members: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
+    """Of a search: candidates side by side; None: 16."""
+    rung: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
+    """Of a search: steps until candidates are first compared (halving), or between two comparisons
+    (population); None: an eighth of run.total_steps (with --reduction 3 a 27th), or a twentieth."""
+    reduction: Literal[2, 3] = 2
+    """Of halving: one in so many candidates goes on, and the next comparison is at this multiple of
+    the age."""
+    budgets: Annotated[Count | None, tyro.conf.arg(metavar="INT")] = None
+    """Of halving: how many times run.total_steps each member trains in all, one candidate after
+    another; None: 4."""
+    directory: str = ""
+    """Directory to create; empty: runs/sweep-NAME-DATE-TIME."""
+    resume: Annotated[str, tyro.conf.arg(metavar="DIR")] = ""
+    """Directory of a sweep to continue; nothing else is given then."""
+    cluster: Cluster = field(default_factory=Cluster)
+
+
+def begin(name: str, preset: str, options: Options, flags: list[str]) -> Sweep:
+    """A new sweep. Raises UsageError before anything is written if something does not fit."""
+    if not name:
+        raise UsageError(f"which program? {USAGE}, such as: python -m train.sweep snake")
+    program = program_of(name)
+    config, preset, variations = read(program, preset, options, flags)
+    run, default = config.run, program.presets[preset].run
+    if run.resume or run.directory or run.num_seeds != default.num_seeds:
+        raise UsageError("a sweep has --seeds, --directory and --resume of its own: use these")
+    config = with_evaluation(config, num_seeds=1)  # some presets have several
+    search_plan.refuse_options(options, Options.seeds)
+    config = without_scores(config, fields_in(flags))
+    try:
+        config = program.complete(config)
+    except ValueError as error:
+        raise UsageError(with_flags(in_one_line(error), config)) from error
+    found = sweep_of(program, preset, config, options, variations)
+    directory = Path(options.directory or run_directory.create_dated(Path("runs"), f"sweep-{name}"))
+    if options.directory:
+        run_directory.create(options.directory, "sweep")
+    found = replace(found, directory=directory)
+    files.write_plan(
+        directory,
+        {
+            "program": program.address,
+            "preset": preset,
+            "config": plain(config),
+            "options": {k: x for k, x in asdict(options).items() if k != "cluster"},
+            "batches": [[trial.member for trial in part.trials] for part in found.planned.groups],
+        },
+    )
+    return announce(found, options)
+
+
+def read(
+    program: Program, preset: str, options: Options, flags: list[str]
+) -> tuple[Any, str, list[Variation]]:
+    """The configuration of all members, its preset, and what is varied, which that suits, too.
+
+    Raises UsageError where no preset suits all of it; the values in a file are used as they are.
+    """
+    # a flag may have an effect only with the values of a member: these are refused by `plan.check`
+    lenient = plan.without_idle(program)
+    config, chosen = parse(lenient, [*([preset] if preset else []), *flags], OF_ONE_RUN)
+    variations = variations_of(program, chosen, config, options, flags)
+    presets = plan.suited_presets(program, chosen, config, variations)
+    if without_config(flags)[0] or presets.keys() == {chosen}:
+        return config, chosen, variations
+    if len(presets) > 1:
+        places = ", ".join(f"{name} for {program.environment(x)}" for name, x in presets.items())
+        raise UsageError(f"--vary needs different presets, {places}: sweep each of them by itself")
+    ((suited, changed),) = presets.items()
+    print_line(preset_line(program, chosen, suited, changed))
+    return *parse(lenient, [suited, *flags], OF_ONE_RUN), variations
+
+
+def program_of(name: str) -> Program:
+    """The program of a name, or of a module of one's own. Raises UsageError."""
+    folders = (path.parent.name for path in Path(__file__).parents[1].glob("*/program.py"))
+    ours = sorted(x for x in folders if x != "host")
+    try:
+        return find(name, "the command line")
+    except UsageError:
+        if "." in name:  # a module of one's own
+            raise
+    guess = perhaps(name, ours)
+    raise UsageError(f"there is no program {name}{guess}: choose one of {', '.join(ours)}")
+
+
+def without_scores(config: Any, fields: Collection[str]) -> Any:
+    """`config` without scores while training, and without a log: members are compared after it.
+
+    Raises UsageError if flags have set one of these to something, among other `fields`.
+    """
+    off = {"evaluate_every": 0, "patience": None, "log": "none", "distributed": ""}
+    off = {name: value for name, value in off.items() if hasattr(config.run, name)}
+    for name, value in off.items():
+        if f"run.{name}" in fields and getattr(config.run, name) != value:
+            raise UsageError(f"{flag(f'run.{name}')} is for a single run: leave it out of a sweep")
+    return with_evaluation(config, **off)
+
+
+def resume(directory: Path) -> Sweep:
+    """A sweep that was begun in `directory`."""
+    saved = files.read_plan(directory)
+    program = find(saved["program"], directory)
+    config = rebuild(program.preset_of(directory, saved["preset"]), saved["config"])
+    options = Options(**saved["options"])
+    variations = variations_of(program, saved["preset"], config, options, [])
+    found = sweep_of(program, saved["preset"], config, options, variations, saved["batches"])
+    return announce(replace(found, directory=directory), options)
+
+
+def sweep_of(
+    program: Program,
+    preset: str,
+    config: Any,
+    options: Options,
+    variations: list[Variation],
+    saved: list[list[int]] | None = None,
+) -> Sweep:
+    """The sweep or search, without its directory; `saved` are the members of its batches."""
+    console = plain_console()
+    confirm = options.seeds if options.confirm is None else options.confirm
+    about = (Path(), confirm, console)
+    if options.search:
+        if config.run.devices not in ("auto", "1"):
+            raise UsageError("a search trains on one device: leave out --devices or --search")
+        config, planned, ranges, times = search_plan.planned(
+            program, preset, config, options, variations
+        )
+        how = (options.search, ranges, times, options.reduction)
+        return Search(program, preset, config, about[0], planned, *about[1:], *how)
+    planned = planned_of(program, preset, config, options, variations)
+    if saved is None:
+        shared = cluster.shared(planned.groups, options.cluster)
+        parts = [part for group in shared for part in batches.batches(program, group)]
+    else:
+        groups = {trial.member: group for group in planned.groups for trial in group.trials}
+        by_index = {trial.member: trial for trial in planned.trials}
+        parts = [groups[x[0]]._replace(trials=[by_index[i] for i in x]) for x in saved]
+    return Sweep(program, preset, config, about[0], planned._replace(groups=parts), *about[1:])
+
+
+def announce(found: Sweep, options: Options) -> Sweep:
+    """Says what a sweep will do, and returns it."""
+    training, run = found.training, found.config.run
+    if isinstance(found, Search):
+        times = found.schedule
+        per_update = training.steps_per_update
+        what = (
+            f"{quantity(len(found.planned.trials), 'members')} of {times.total * per_update:,} "
+            f"{training.unit}, {times.budget * per_update:,} for a candidate that is trained to "
+            f"the end, compared from {times.period * per_update:,} on"
+        )
+    else:
+        configurations = {trial.configuration for trial in found.planned.trials}
+        batches = quantity(len(found.planned.groups), "batches")
+        what = (
+            f"{quantity(len(configurations), 'configurations')} of "
+            f"{quantity(options.seeds, 'seeds')}, {run.total_steps:,} {training.unit} each, "
+            f"in {batches}"
+        )
+    found.console.print(f"{what}; the sweep is in {found.directory}", markup=False)
+    if training.caution:
+        found.console.print(training.caution, markup=False)
+    return found
+
+
+def variations_of(
+    program: Program, preset: str, config: Any, options: Options, flags: list[str]
+) -> list[Variation]:
+    """What `--vary` says. Raises UsageError."""
+    parsed = plan.reader(program, preset, flags)
+    variations = [plan.variation(text, parsed, config) for text in options.vary]
+    if len({x.name for x in variations}) < len(variations):
+        raise UsageError("a field is varied twice: give all its values in one --vary")
+    return variations
+
+
+def planned_of(
+    program: Program, preset: str, config: Any, options: Options, variations: list[Variation]
+) -> Trials:
+    """The members and the groups that are compiled together. Raises UsageError."""
+    default = {x.name: field_of(config, x.name) for x in variations}
+    if options.random and not variations:
+        raise UsageError("--random draws what --vary names: give one")
+    values = (
+        plan.drawn(variations, options.random, config.run.seed, default)
+        if options.random
+        else plan.grid(variations)
+    )
+    seeds = range(config.run.seed, config.run.seed + options.seeds)
+    trials: list[Trial] = plan.trials(values, seeds)
+    known = next((i for i, x in enumerate(values) if x == default), None)
+    return Trials(trials, plan.groups(program, config, preset, trials), known)

@@ -1,0 +1,1 @@
+"""What came out of a sweep: tables and pictures."""

@@ -1,0 +1,43 @@
+"""All pictures that a sweep allows, in its folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from train.host.showing.pictures import Row
+from train.sweep.results import coordinates, pictures
+from train.sweep.results.summary import Configuration, Member, varied
+
+
+def draw(
+    directory: Path,
+    rows: Sequence[Row],
+    members: Sequence[Member],
+    configurations: Sequence[Configuration],
+    score: str,
+    title: str,
+    better: str = "higher",
+    unit: str = "environment steps",
+) -> list[Path]:
+    """Writes those pictures of `pictures` and `coordinates` that can show something.
+
+    The curves always; the others where numbers were varied, three of them for `parallel.png`, where
+    there are two seeds, and where there is a default to compare with. Returns what was written.
+    """
+    path = {name: directory / f"{name}.png" for name in ("curves", "effects", "parallel")}
+    path |= {name: directory / f"{name}.png" for name in ("profiles", "probabilities")}
+    numbers = len(varied(configurations))
+    pictures.curves(rows, members, configurations, path["curves"], score, title, unit)
+    drawn = ["curves"]
+    if numbers:
+        coordinates.effects(configurations, path["effects"], score, title)
+        drawn.append("effects")
+    if numbers > 2:
+        coordinates.parallel(configurations, path["parallel"], score, title, better)
+        drawn.append("parallel")
+    if any(x.scores and len(x.scores) + x.failed > 1 for x in configurations):
+        pictures.profiles(configurations, path["profiles"], score, title, better)
+        drawn.append("profiles")
+    if any(x.improvement for x in configurations):
+        pictures.probabilities(configurations, path["probabilities"], title)
+        drawn.append("probabilities")
+    return [path[name] for name in drawn]

@@ -1,0 +1,239 @@
+"""What came out of a sweep: scores by configuration, their intervals and ranks.
+
+A sweep has M members, each a configuration (the numbers it varied) and a seed.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxrl.numerics import comparison, statistics
+from train.sweep.results.labels import distinct, plain_names
+
+STATES = ("done", "failed", "stopped", "unfinished")
+BETTER = ("higher", "lower")
+UNCHANGED = "unchanged"
+TOO_MANY = 0.25
+"""Share of seeds without a score beyond which a configuration ranks behind all others: those that
+the interquartile mean would leave out at the lower end, if they were its worst ones."""
+
+
+class Member(NamedTuple):
+    """A configuration with a seed, and how it ended."""
+
+    member: int  # index from 0
+    configuration: int  # index from 0
+    seed: int
+    values: dict[str, Any]  # dotted name -> what this configuration varied; empty: nothing
+    score: float | None  # of the evaluation after training; None: failed, or unfinished
+    state: str  # one of STATES; a stopped one ended early and may have a score; of an unfinished
+    # one no game came to its end
+
+
+class Improvement(NamedTuple):
+    """Probability of scoring better than the default configuration, with its 95 % interval."""
+
+    probability: float
+    low: float
+    high: float
+
+
+class Configuration(NamedTuple):
+    """All members of one configuration."""
+
+    index: int
+    values: dict[str, Any]
+    seeds: list[int]
+    scores: list[float]  # of those seeds that have one
+    failed: int  # seeds
+    stopped: int  # seeds that ended early
+    iqm: float | None  # interquartile mean of the scores; None without any
+    interval: tuple[float, float] | None  # its 95 % interval; None below two scores
+    improvement: Improvement | None  # None for the default, below two seeds of either
+    rank: int | None  # from 1, the best; equal ones share it; None without a score
+    is_default: bool
+
+    @property
+    def num_unscored(self) -> int:
+        """Seeds that did not fail and have no score, as no game came to its end."""
+        return len(self.seeds) - len(self.scores) - self.failed
+
+
+def summarise(
+    members: Sequence[Member], better: str = "higher", default: int | None = None
+) -> list[Configuration]:
+    """Each configuration's scores over its seeds, the best one first.
+
+    `default` is the index of the configuration that changes nothing, if the sweep has it. The
+    interquartile mean is that of the seeds with a score; configurations in which more than
+    `TOO_MANY` have none rank behind all others. In the probability of improvement a failed seed is
+    worse than any score. Raises ValueError for an empty sweep and for members that contradict each
+    other.
+    """
+    groups = _by_configuration(members)
+    if better not in BETTER:
+        raise ValueError(f"better is {better!r}; give 'higher' or 'lower'")
+    if default is not None and default not in groups:
+        raise ValueError(
+            f"default configuration {default} is not in the sweep; it has {sorted(groups)}"
+        )
+    sign = 1.0 if better == "higher" else -1.0
+    reference = None if default is None else _runs(groups[default], sign)
+    found = [
+        _of_seeds(group, index == default)._replace(
+            improvement=None if index == default else _improvement(_runs(group, sign), reference)
+        )
+        for index, group in groups.items()
+    ]
+    found.sort(key=lambda x: (*_order(x, sign), x.index))
+    return _ranked(found, sign)
+
+
+def content(
+    configurations: Sequence[Configuration], score: str, better: str = "higher"
+) -> dict[str, Any]:
+    """The summary as plain data for JSON: `{"score", "better", "default", "configurations"}`."""
+    default = next((x.index for x in configurations if x.is_default), None)
+    rows = []
+    for configuration in configurations:
+        row = configuration._asdict()
+        del row["is_default"]
+        if configuration.improvement is not None:
+            row["improvement"] = configuration.improvement._asdict()
+        if configuration.interval is not None:
+            row["interval"] = list(configuration.interval)
+        row["values"] = {
+            name: value.item() if hasattr(value, "item") else value
+            for name, value in configuration.values.items()
+        }
+        rows.append(row)
+    return {"score": score, "better": better, "default": default, "configurations": rows}
+
+
+def has_failed(member: Member) -> bool:
+    """Whether NaN or infinity ended it; one whose games did not end has not failed."""
+    if member.score is None:
+        return member.state not in ("stopped", "unfinished")
+    return member.state == "failed" or not np.isfinite(member.score)
+
+
+def varied(configurations: Sequence[Configuration]) -> dict[str, str]:
+    """Plain names, by the dotted ones, of what has two values at least; not given is a value."""
+    names = dict.fromkeys(name for x in configurations for name in x.values)
+    known = {name: [x.values.get(name, UNCHANGED) for x in configurations] for name in names}
+    return plain_names(name for name, values in known.items() if len(distinct(values)) > 1)
+
+
+def identical(members: Sequence[Member], fingerprints: Mapping[int, str]) -> list[list[int]]:
+    """Groups of two or more members that came out identical: those of equal fingerprint.
+
+    `fingerprints` are by the member's index. Failed members are left out, as NaN equals NaN.
+    """
+    groups: dict[str, list[int]] = {}
+    for member in sorted(members, key=lambda x: x.member):
+        if member.member in fingerprints and not has_failed(member):
+            groups.setdefault(fingerprints[member.member], []).append(member.member)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def without_effect(members: Sequence[Member], group: Sequence[int], most: int = 6) -> str:
+    """One line about a group of `identical`: what differs between its members had no effect.
+
+    Of members and of values at most `most` are named.
+    """
+    chosen = [member for member in members if member.member in set(group)]
+    names = dict.fromkeys(name for member in chosen for name in member.values)
+    kinds = {name: list(distinct(x.values.get(name, UNCHANGED) for x in chosen)) for name in names}
+    kinds["the seed"] = [str(seed) for seed in dict.fromkeys(x.seed for x in chosen)]
+    differing = [
+        f"{name} ({_listed(values, most, ', ')})" for name, values in kinds.items() if values[1:]
+    ]
+    start = f"members {_listed([str(x) for x in group], most, ' and ')} came out identical"
+    if not differing:
+        return f"{start}: they have the same values and the same seed"
+    return f"{start}: {_listed(differing, len(differing), ' and ')} had no effect"
+
+
+def _listed(items: Sequence[str], most: int, last: str) -> str:
+    if len(items) > most:
+        return f"{', '.join(items[:most])} and {len(items) - most} more"
+    return last.join([", ".join(items[:-1]), items[-1]]) if items[1:] else items[0]
+
+
+def _by_configuration(members: Sequence[Member]) -> dict[int, list[Member]]:
+    """The members of each configuration by seed; checked."""
+    if not members:
+        raise ValueError("the sweep has no members; give at least one")
+    groups: dict[int, list[Member]] = {}
+    for member in sorted(members, key=lambda x: (x.configuration, x.seed)):
+        if member.state not in STATES:
+            raise ValueError(
+                f"member {member.member} is {member.state!r}; a state is one of {', '.join(STATES)}"
+            )
+        group = groups.setdefault(member.configuration, [])
+        if group and group[0].values != member.values:
+            raise ValueError(
+                f"members {group[0].member} and {member.member} are of configuration "
+                f"{member.configuration}, but differ in values; give every set of values its own"
+            )
+        group.append(member)
+    if len({member.member for member in members}) < len(members):
+        raise ValueError("two members have the same index; give each its own")
+    return groups
+
+
+def _of_seeds(group: Sequence[Member], is_default: bool) -> Configuration:
+    """A configuration that has not been compared with others yet."""
+    scores = [float(x.score) for x in group if x.score is not None and not has_failed(x)]
+    column = np.array(scores)[:, None]  # [S, 1]
+    return Configuration(
+        index=group[0].configuration,
+        values=dict(group[0].values),
+        seeds=[x.seed for x in group],
+        scores=scores,
+        failed=sum(map(has_failed, group)),
+        stopped=sum(x.state == "stopped" for x in group),
+        iqm=statistics.interquartile_mean(column) if scores else None,
+        interval=statistics.stratified_interval(column) if len(scores) > 1 else None,
+        improvement=None,
+        rank=None,
+        is_default=is_default,
+    )
+
+
+def _runs(group: Sequence[Member], sign: float) -> np.ndarray:
+    """Scores `[S, 1]`, higher is better, -inf for failed ones."""
+    known = [x for x in group if has_failed(x) or x.score is not None]
+    return np.array([[-np.inf if has_failed(x) else sign * float(x.score or 0)] for x in known])
+
+
+def _improvement(runs: np.ndarray, reference: np.ndarray | None) -> Improvement | None:
+    if reference is None or min(len(runs), len(reference)) < 2:
+        return None
+    if np.isinf(runs).all() and np.isinf(reference).all():  # nothing to compare
+        return None
+    return Improvement(
+        comparison.probability_of_improvement(runs, reference),
+        *comparison.improvement_interval(runs, reference),
+    )
+
+
+def _order(configuration: Configuration, sign: float) -> tuple[int, float]:
+    """What configurations are ranked by, ascending."""
+    if configuration.iqm is None:
+        return 2, 0.0
+    missing = configuration.failed + configuration.num_unscored
+    too_many = missing > TOO_MANY * len(configuration.seeds)
+    return int(too_many), -sign * configuration.iqm
+
+
+def _ranked(ordered: Sequence[Configuration], sign: float) -> list[Configuration]:
+    found: list[Configuration] = []
+    for place, configuration in enumerate(ordered, start=1):
+        if configuration.iqm is None:
+            found.append(configuration)
+            continue
+        is_tied = found and _order(found[-1], sign) == _order(configuration, sign)
+        found.append(configuration._replace(rank=found[-1].rank if is_tied else place))
+    return found

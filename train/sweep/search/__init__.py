@@ -1,0 +1,1 @@
+"""Searches that learn from results while they train."""

@@ -1,0 +1,109 @@
+"""How long a step of recorded data lasts: what axes, tables and advice say of time.
+
+A file may hold `dt`, a number, and `time_unit`, a text such as "s"; flags say the same of files
+that do not. The model has a time of its own, `env.dt`, so that learning does not depend on units.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from train.host.machine.progress import print_line
+
+LONGEST = 24
+"""Characters of a unit, at most."""
+
+
+class StepTime(NamedTuple):
+    """The time of a step."""
+
+    length: float = 1.0
+    unit: str = "steps"  # empty where only the length is known
+
+    def axis(self, name: str = "time") -> str:
+        """The label of an axis."""
+        return f"{name} ({self.unit})" if self.unit else name
+
+    def text(self, steps: float = 1) -> str:
+        """How long so many steps are."""
+        return f"{steps * self.length:g} {self.unit}".rstrip()
+
+
+def load(paths: Sequence[str], bin_width: float, length: float | None, unit: str) -> StepTime:
+    """What files that were read and two flags say; spike times are in bins of `bin_width`.
+
+    Raises ValueError, in one line, where they contradict each other.
+    """
+    lengths: list[tuple[str, Any]] = [("--step-time", length)] if length is not None else []
+    units: list[tuple[str, Any]] = [("--time-unit", _unit("--time-unit", unit))] if unit else []
+    for path in paths:
+        with np.load(path, allow_pickle=False) as archive:
+            names = archive.files
+            if "dt" in names:
+                lengths.append((f"dt in {path}", _length(path, _entry(archive, path, "dt"))))
+            if "spike_times" in names:
+                lengths.append((f"--env.bin-width, for spike times in {path},", bin_width))
+            if "time_unit" in names:
+                name = f"time_unit in {path}"
+                units.append((name, _unit(name, _entry(archive, path, "time_unit"))))
+    step = _agreement(lengths, lambda x, y: bool(np.isclose(x, y, rtol=1e-6, atol=0)))
+    name = _agreement(units, lambda x, y: x == y)
+    if step is None and name is not None:
+        raise ValueError(
+            f"{units[0][0]} is {name!r}, but nothing says how long a step is: give dt in the file, "
+            "or --step-time"
+        )
+    return StepTime() if step is None else StepTime(float(step), name or "")
+
+
+def _entry(archive: Any, path: str, name: str) -> np.ndarray:
+    try:
+        return archive[name]
+    except ValueError:  # an object of Python
+        raise ValueError(f"{name} in {path} is not a number or text") from None
+
+
+def _length(path: str, array: np.ndarray) -> float:
+    if array.dtype.kind not in "iuf" or array.size != 1 or not 0 < array.item() < np.inf:
+        raise ValueError(
+            f"dt in {path} is {array.dtype} of shape {array.shape}; expected one finite time above "
+            "0, that of a step"
+        )
+    return float(array.item())
+
+
+def _unit(name: str, value: Any) -> str:
+    text = np.asarray(value)
+    unit = text.item() if text.size == 1 and text.dtype.kind in "US" else ""
+    unit = (unit.decode(errors="replace") if isinstance(unit, bytes) else unit).strip()
+    if not unit or not unit.isprintable() or len(unit) > LONGEST:
+        raise ValueError(f"{name} must be a short text, such as s or ms")
+    return unit
+
+
+def _agreement(values: list[tuple[str, Any]], are_equal: Callable[[Any, Any], bool]) -> Any:
+    """What all say, each named by where it is from; None if nobody does."""
+    for name, value in values[1:]:
+        first = values[0]
+        if not are_equal(first[1], value):
+            raise ValueError(f"{first[0]} is {first[1]} and {name} is {value}: say the same")
+    return values[0][1] if values else None
+
+
+@cache
+def tell(
+    path: str, time: StepTime, lengths: tuple[int, ...], model_time: float | None = None
+) -> None:
+    """Says once how many steps there are and how long they last, in the data and in a model."""
+    episodes, steps = len(lengths), sum(lengths)
+    amount = f"{steps:,} steps in {episodes:,} episode{'s' * (episodes > 1)}"
+    each = f"each {time.text()}, {time.text(steps)} in all"
+    if time == StepTime():
+        each = "their time not given: axes count steps (--step-time 0.02 --time-unit s, or dt and "
+        each += "time_unit in the file, give it)"
+    elif not time.unit:
+        each += ", unit not given (--time-unit, or time_unit in the file)"
+    in_model = "" if model_time is None else f"; {model_time:g} in the model (--env.dt)"
+    print_line(f"{path}: {amount}, {each}{in_model}", stderr=True)

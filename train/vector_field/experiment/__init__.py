@@ -1,0 +1,1 @@
+"""Experiments on vector fields: learners, policies, scores."""

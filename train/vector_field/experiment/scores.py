@@ -1,0 +1,306 @@
+"""Scores of learned vector fields: field error, forecasts of held-out data, samples needed.
+
+Axes: F fields, P policies, S seeds, U rows of the record, T steps of a held-out episode, K steps
+ahead, n channels.
+"""
+
+import math
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich import box
+from rich.table import Table
+
+from envs.vector_field import VectorField
+from envs.vector_field.params import Params
+from jaxrl.dynamics.latent_scores import k_step_r2
+from jaxrl.dynamics.planning import stimulation
+from jaxrl.types import AgentState
+from train.host.files.metrics_file import read_metrics
+from train.host.scoring import scores
+from train.host.training import Evaluation, Trained
+from train.vector_field.config import Config, policy
+from train.vector_field.experiment import experiments
+from train.vector_field.experiment.reach import scored_points
+from train.vector_field.learners import Learner
+
+SCORE = "field_error"
+"""Of the first policy, the mean over the fields."""
+HELD_OUT_STEPS, AHEAD = 500, 30
+"""T and K."""
+SKIPPED = 20
+"""First steps of a held-out episode, not scored: the state estimate has to settle first."""
+Episode = tuple[jax.Array, jax.Array]
+"""Observations `[T, n]` and the inputs after them `[T, m]`."""
+
+
+def evaluate(
+    config: Config,
+    learner: Learner,
+    env: VectorField,
+    *trained: *Trained,
+) -> Evaluation:
+    """The final field errors and forecasts of every seed, policy and field."""
+    agents, _, keys = trained
+    started = time.perf_counter()
+    measures_of = jax.jit(partial(final_measures, config, learner, env))
+    measures_of = measures_of.lower(agents[0], keys[0]).compile()
+
+    def measure(agent: AgentState, key: jax.Array) -> dict[str, Any]:
+        found = jax.device_get(measures_of(agent, key))
+        error = float(np.mean(found[config.policies[0]]["error"]))
+        of_policies = {n: {k: v.tolist() for k, v in found[n].items()} for n in config.policies}
+        for measures in of_policies.values():
+            if "basis" in measures:
+                measures["basis"] = [learner.bases[place] for place in measures["basis"]]
+        return {SCORE: error, **of_policies}
+
+    return scores.measured(
+        *trained,
+        SCORE,
+        measure,
+        scores_table,
+        compile_seconds=time.perf_counter() - started,
+        fields=list(config.env.fields),
+        policies=list(config.policies),
+    )
+
+
+def final_measures(
+    config: Config, learner: Learner, env: VectorField, agents: dict[str, Any], key: jax.Array
+) -> dict[str, dict[str, jax.Array]]:
+    """Measures of each policy, `[F, ...]`: error, cosine, r2 and r2_free `[F, K + 1]`."""
+    names = {n: policy(config, n) for n in config.policies}
+    fields = len(config.env.fields)
+    keys = jax.random.split(key, fields)  # the same episodes for all policies
+    found = {}
+    for group in experiments.groups(names):
+        body = partial(experiment_measures, config, learner, env)
+        of_all = jax.vmap(jax.vmap(body), in_axes=(0, None))
+        measured = of_all(agents[group.policies[0]], jax.random.clone(keys))
+        for i, name in enumerate(group.policies):
+            found[name] = {measure: x[i] for measure, x in measured.items()}
+    return found
+
+
+def experiment_measures(
+    config: Config, learner: Learner, env: VectorField, agent: AgentState, key: jax.Array
+) -> dict[str, jax.Array]:
+    """The measures of one experiment."""
+    params, points = learner.world(agent), scored_points(config.box, env.dims)
+    learned, true = experiments.fields_at(env, learner, agent, points)
+    inner = jnp.sum(true * learned, axis=-1)
+    sizes = jnp.linalg.norm(true, axis=-1) * jnp.linalg.norm(learned, axis=-1)
+    everywhere = jnp.ones(points.shape[:-1])
+    measures = {
+        "error": experiments.relative_error(learned, true, everywhere),
+        "cosine": jnp.mean(inner / jnp.maximum(sizes, 1e-9)),
+    }
+    if learner.bases:
+        measures["basis"] = learner.basis(agent)
+    episodes = held_out_pair(env, params, key)
+    for name, (obs, actions) in zip(("r2", "r2_free"), episodes, strict=True):
+        expected = learner.forecast(agent, obs, actions, AHEAD)
+        expected, obs = env.smooth(expected), env.smooth(obs)
+        measures[name] = forecast_r2(expected[SKIPPED:], obs[SKIPPED:])
+    return measures
+
+
+def held_out_pair(env: VectorField, params: Params, key: jax.Array) -> tuple[Episode, Episode]:
+    """Two held-out episodes, with stimulation and without."""
+    driven_key, free_key = jax.random.split(key)
+    return held_out(env, params, 1.0, driven_key), held_out(env, params, 0.0, free_key)
+
+
+def held_out(env: VectorField, params: Params, strength: float, key: jax.Array) -> Episode:
+    """`(obs [T, n], actions [T, m])` of an episode with random inputs, held for 20 steps."""
+    bound = jnp.broadcast_to(params.action_bound, (env.num_inputs,))
+    held = stimulation.Config(kind="hold", hold_steps=20, at_edge=True, strength=strength)
+    driver = stimulation.make(held, lambda nothing: nothing, -bound, bound)  # type: ignore
+    reset_key, key = jax.random.split(key)
+
+    def step(carry, _):
+        obs, state, stimulus, key = carry
+        key, act_key, step_key = jax.random.split(key, 3)
+        action, stimulus = driver.act((), state.z, stimulus, act_key)
+        after, state, *_ = env.step(step_key, state, action, params)
+        return (after, state, stimulus, key), (obs, action)
+
+    begin = (*env.reset(reset_key, params), driver.init(), key)
+    return jax.lax.scan(step, begin, length=HELD_OUT_STEPS)[1]
+
+
+def forecast_r2(expected: jax.Array, obs: jax.Array) -> jax.Array:
+    """R² `[K + 1]` of forecasts k steps ahead, `expected` `[T, K + 1, n]`, against `obs` `[T, n]`.
+
+    Every k uses the same forecasts: those with K observations after them.
+    """
+    steps, ahead = expected.shape[0], expected.shape[1] - 1
+    starts = jnp.arange(steps - ahead)[:, None]
+    truth = obs[starts + jnp.arange(ahead + 1)[None]]  # [T - K, K + 1, n]
+    return k_step_r2(expected[: steps - ahead], truth)
+
+
+def scores_table(content: dict[str, Any]) -> Table:
+    """A row for each field and policy: means over the seeds."""
+    caption = (
+        "error: of the field, relative to it, 1 for a field of 0; R²: of observations so many "
+        "steps ahead, with stimulation and without (free, 10), in held-out episodes; means over "
+        "the seeds"
+    )
+    choosing = "basis" in content["seeds"][0][content["policies"][0]]
+    if choosing:
+        caption += "; basis: the likeliest, of most seeds"
+    table = Table(title="learned vector fields", caption=caption, box=box.SIMPLE_HEAD, padding=0)
+    for heading, names in (("field", content["fields"]), ("policy", content["policies"])):
+        table.add_column(heading, min_width=max(map(len, names)))
+    for heading in ("error", "± sd", "cosine", "R² 10", "R² 30", "R² free"):
+        table.add_column(heading, justify="right")
+    if choosing:
+        table.add_column("basis")
+    for f, field in enumerate(content["fields"]):
+        for name in content["policies"]:
+            of_seeds = [row[name] for row in content["seeds"]]
+            chosen = Counter(x["basis"][f] for x in of_seeds) if choosing else Counter()
+            basis = [most for most, _ in chosen.most_common(1)]
+            table.add_row(field, name, *summary(of_seeds, f), *basis)
+        table.add_section()
+    return table
+
+
+def summary(measures: list[dict[str, Any]], f: int) -> list[str]:
+    """The numbers of one policy on field `f`, over seeds."""
+    of = lambda name: np.array([row[name][f] for row in measures])  # [S] or [S, K + 1]
+    r2, free = of("r2").mean(axis=0), of("r2_free").mean(axis=0)
+    numbers = (of("error").mean(), of("error").std(), of("cosine").mean(), r2[10], r2[30], free[10])
+    return [f"{number:.3f}" for number in numbers]
+
+
+def error_curves(
+    rows: list[dict[str, Any]], config: Config, measure: str = "error"
+) -> tuple[np.ndarray, np.ndarray]:
+    """`(samples [U], values [S, U, F, P])` of a measure in the record of a run."""
+    by_seed = {seed: [row for row in rows if row["seed"] == seed] for seed in config.run.seeds}
+    steps = np.array([row["steps"] for row in by_seed[config.run.seed]])
+    values = np.array([[row["agent"][measure] for row in by_seed[s]] for s in config.run.seeds])
+    return steps, values
+
+
+def comparisons(rows: list[dict[str, Any]], config: Config, at: int) -> list[dict[str, Any]]:
+    """How many times fewer samples each policy needs than each baseline after `at`, by field.
+
+    For every ordered pair of different policies: the median over seeds of `samples_ratio`, and its
+    interval.
+    """
+    steps, errors = error_curves(rows, config)
+    found = []
+    for f, field in enumerate(config.env.fields):
+        for p, name in enumerate(config.policies):
+            for b, baseline in enumerate(config.policies):
+                if p != b:
+                    ratio = samples_ratio(steps, errors[:, :, f, p], errors[:, :, f, b], at)
+                    median, low, high = median_interval(ratio)
+                    pair = {"field": field, "policy": name, "baseline": baseline}
+                    found.append({**pair, "ratio": median, "low": low, "high": high})
+    return found
+
+
+def comparison_tables(directory: Path, config: Config) -> list[Table]:
+    """For each field, how many times fewer samples the row's policy needs than the column's."""
+    found = comparisons(read_metrics(directory), config, at=config.run.total_steps)
+    tables = []
+    for field in config.env.fields:
+        caption = (
+            "median over seeds, and its interval: the budget over the samples after which the "
+            "row's error is first as low as the column's at the end"
+        )
+        title = f"{field}: times fewer samples"
+        table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for heading in ("", *config.policies):
+            table.add_column(heading, justify="right")
+        of_field = [x for x in found if x["field"] == field]
+        for name in config.policies:
+            row = {x["baseline"]: x for x in of_field if x["policy"] == name}
+            table.add_row(name, *(_cell(row.get(other)) for other in config.policies))
+        tables.append(table)
+    return tables
+
+
+def _cell(found: dict[str, Any] | None) -> str:
+    """How many times fewer samples and the interval below; 0 is an error that is never as low."""
+    if found is None:
+        return ""
+    ratio, low, high = (
+        f"{found[name]:.1f}" if found[name] else "never" for name in ("ratio", "low", "high")
+    )
+    return ratio if low == high else f"{ratio}\n{low}–{high}"
+
+
+def stops(rows: list[dict[str, Any]], config: Config) -> np.ndarray:
+    """`[S, P, F]`: samples of each experiment, until it stopped or to the end of the record."""
+    steps, values = error_curves(rows, config, "stopped_at")
+    last = np.where(values[:, -1] > 0, values[:, -1], steps[-1])  # [S, F, P]
+    return np.swapaxes(last, 1, 2).astype(int)
+
+
+def samples_taken(directory: Path, config: Config) -> np.ndarray | None:
+    """`[S, P, F]`, as `stops`, from the record of a run; None where experiments cannot stop."""
+    return stops(read_metrics(directory), config) if config.stop_gain else None
+
+
+def stops_table(rows: list[dict[str, Any]], config: Config) -> Table:
+    """A row for each field and policy: after how many samples it gained too little."""
+    _, stopped = error_curves(rows, config, "stopped_at")
+    counts, of_seeds = stops(rows, config), len(config.run.seeds)
+    caption = f"an experiment stops when it gains less than {config.stop_gain:g} nats a sample"
+    table = Table(title="samples taken", caption=caption)
+    for heading in ("field", "policy", "samples", "± sd", "stopped"):
+        table.add_column(heading, justify="left" if heading in ("field", "policy") else "right")
+    for f, field in enumerate(config.env.fields):
+        for p, name in enumerate(config.policies):
+            mean, spread = counts[:, p, f].mean(), counts[:, p, f].std()
+            share = f"{int((stopped[:, -1, f, p] > 0).sum())} of {of_seeds}"
+            table.add_row(field, name, f"{mean:,.0f}", f"{spread:,.0f}", share)
+        table.add_section()
+    return table
+
+
+def invalid_plans(rows: list[dict[str, Any]], config: Config) -> dict[str, int]:
+    """The number of plans of a run whose cost was not finite, by policy; without zeros."""
+    _, values = error_curves(rows, config, "invalid_plans")  # counted since the start
+    counts = values[:, -1].sum(axis=(0, 1)).astype(int)
+    return {name: int(n) for name, n in zip(config.policies, counts, strict=True) if n}
+
+
+def samples_ratio(
+    steps: np.ndarray, errors: np.ndarray, baseline: np.ndarray, at: int
+) -> np.ndarray:
+    """How many times fewer samples than `at` reach the error of the baseline after `at`, `[S]`.
+
+    `errors` and `baseline` `[S, U]` at `steps` `[U]`. For each seed `at` divided by the number of
+    samples after which the error is first as low; 0 if it never is. As curves are noisy and may
+    cross early, even a baseline compared with itself may get more than 1.
+    """
+    target = baseline[:, np.searchsorted(steps, min(at, steps[-1]))][:, None]
+    reached = errors <= target
+    first = steps[np.argmax(reached, axis=1)]
+    return np.where(reached.any(axis=1), at / first, 0.0)
+
+
+def median_interval(values: np.ndarray) -> tuple[float, float, float]:
+    """`(median, low, high)`: `low` and `high` are two of the values, an interval of the median.
+
+    With six values or more its confidence is at least 95 % for any distribution, as the number of
+    values below the median is binomial. With fewer it spans all values.
+    """
+    ordered, count = np.sort(values), len(values)
+    below = np.cumsum([math.comb(count, k) for k in range(count)]) / 2**count
+    drop = max((k + 1 for k in range(count // 2) if 2 * below[k] <= 0.05), default=0)
+    inner = ordered[drop - 1 : count - drop + 1] if drop else ordered
+    return float(np.median(values)), float(inner[0]), float(inner[-1])

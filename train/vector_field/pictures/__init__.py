@@ -1,0 +1,1 @@
+"""Pictures, films and scenes of vector fields."""

@@ -1,0 +1,114 @@
+"""`advice.png`: where planned inputs lead, on a map of what is uncertain, and what they teach.
+
+Axes: H steps, m inputs, d latent dimensions, G points of the grid along each axis.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.patheffects import Normal, Stroke
+
+from train.host.showing import pictures
+from train.host.showing.pictures import GREY, VERMILLION
+from train.vector_field.fitted_model import Fitted
+from train.vector_field.pictures import maps
+from train.vector_field.pictures.curves import COLOURS
+
+PATHS = 200
+"""States of the record that are drawn, at most."""
+
+
+def draw(
+    path: Path, arrays: dict[str, np.ndarray], gain: float, without: float, model: Fitted
+) -> None:
+    """Draws `advice.npz` and the newest filtered states of the record; writes a PNG."""
+    figure = pictures.titled((11, 4.2), "Inputs to try next")
+    where, inputs, gains = figure.subplots(1, 3, width_ratios=(1.25, 1, 0.9))
+    if model.dims == 1:
+        _line(where, arrays, model)
+    else:
+        bar = figure.colorbar(_map(where, arrays, model.trail), ax=where, aspect=25, pad=0.02)
+        bar.set_label("standard deviation of a velocity", size=8)
+        bar.ax.tick_params(labelsize=7)
+        shown = maps.ticks(*bar.mappable.get_clim())
+        bar.set_ticks(shown, labels=[f"{tick:g}" for tick in shown], minor=False)
+        bar.set_ticks([], minor=True)
+    moments = model.time.length * np.arange(len(arrays["inputs"]) + 1)
+    for i, of_input in enumerate(arrays["inputs"].T):
+        values = np.append(of_input, of_input[-1])
+        inputs.step(moments, values, where="post", color=COLOURS[i % 8], label=f"input {i}")
+    inputs.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
+    inputs.set(xlabel=model.time.axis("time from now"), xlim=(0, moments[-1]))
+    inputs.set_title("planned inputs", loc="left", size=10)
+    if arrays["inputs"].shape[1] <= 8:
+        inputs.legend(frameon=False, fontsize=8)
+    _gains(gains, arrays["random_nats"], gain, without)
+    pictures.legend_below(figure, where.get_legend_handles_labels()[0])
+    pictures.save(figure, path)
+
+
+def _map(axes: Axes, arrays: dict[str, np.ndarray], trail: np.ndarray):
+    """The field over its uncertainty, with the record and the predicted paths."""
+    axis, field, deviation = (arrays[name] for name in ("axis", "field", "deviation"))
+    low = max(float(deviation.min()), 1e-9)
+    norm = LogNorm(low, max(float(deviation.max()), 1.001 * low))
+    shown = axes.pcolormesh(
+        axis, axis, deviation.T, cmap=maps.UNCERTAIN, norm=norm, shading="nearest"
+    )
+    if np.any(field[..., :2]):
+        style = {"color": "white", "linewidth": 0.5, "arrowsize": 0.6, "density": 0.9}
+        axes.streamplot(axis, axis, field[..., 0].T, field[..., 1].T, **style)
+    if len(trail):
+        axes.plot(
+            *trail[-PATHS:, :2].T, color="black", linewidth=0.6, alpha=0.6, label="the record"
+        )
+    outlined = [Stroke(linewidth=3.2, foreground="black"), Normal()]
+    style = {"color": "white", "linewidth": 1.8, "path_effects": outlined, "zorder": 4}
+    axes.plot(*arrays["states_without"][:, :2].T, label="without inputs", **style)
+    axes.plot(
+        *arrays["states"][:, :2].T, color=VERMILLION, linewidth=2.2, zorder=5, label="advised"
+    )
+    axes.plot(*arrays["states"][0, :2], "o", color=VERMILLION, zorder=6, label="now")
+    axes.set(xlabel="latent 1", ylabel="latent 2", aspect="equal")
+    axes.set(xlim=(axis[0], axis[-1]), ylim=(axis[0], axis[-1]))
+    axes.set_title("predicted path on what is uncertain", loc="left", size=10)
+    return shown
+
+
+def _line(axes: Axes, arrays: dict[str, np.ndarray], model: Fitted) -> None:
+    """The field of a single dimension within two standard deviations, and the predicted paths."""
+    axis, field, deviation = arrays["axis"], arrays["field"][:, 0], arrays["deviation"]
+    edges = field - 2 * deviation, field + 2 * deviation
+    axes.fill_between(axis, *edges, color="#cccccc", linewidth=0, label="field ± 2 sd")
+    axes.plot(axis, field, color=GREY, linewidth=1.0)
+    axes.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
+    on_field = lambda z: (z[:, 0], np.asarray(model.velocity(z))[:, 0])
+    if len(model.trail):
+        style = {"color": "black", "markersize": 5, "alpha": 0.3, "label": "the record"}
+        bottom = np.full(len(model.trail[-PATHS:]), 0.03)
+        axes.plot(
+            *(model.trail[-PATHS:, 0], bottom, "|"), transform=axes.get_xaxis_transform(), **style
+        )
+    style = {"color": "black", "linewidth": 4.5, "label": "without inputs", "zorder": 4}
+    axes.plot(*on_field(arrays["states_without"]), **style)
+    style = {"color": VERMILLION, "linewidth": 2.2, "label": "advised", "zorder": 5}
+    axes.plot(*on_field(arrays["states"]), **style)
+    axes.plot(*on_field(arrays["states"][:1]), "o", color=VERMILLION, zorder=6, label="now")
+    axes.set(xlabel="latent 1", ylabel="velocity", xlim=(axis[0], axis[-1]))
+    axes.set_title("predicted path on what is uncertain", loc="left", size=10)
+
+
+def _gains(axes: Axes, random: np.ndarray, gain: float, without: float) -> None:
+    """A histogram of what random inputs teach, and lines for the advice and for none."""
+    axes.hist(random, bins=24, color="#bbbbbb")
+    axes.axvline(without, color=GREY, linestyle="--", linewidth=1.6)
+    axes.axvline(gain, color=VERMILLION, linewidth=2.2)
+    top = axes.get_ylim()[1]
+    axes.set_ylim(0, 1.25 * top)
+    for x, text, colour in ((gain, "advised", VERMILLION), (without, "none", GREY)):
+        side = "right" if x > np.mean(axes.get_xlim()) else "left"
+        axes.text(x, 1.22 * top, f" {text} {x:.2f} ", color=colour, ha=side, va="top", size=8)
+    axes.set(xlabel="expected information (nats)", ylabel="random plans")
+    axes.set_title("what they teach", loc="left", size=10)

@@ -1,0 +1,103 @@
+"""Observed channels over time, with what a model forecast of them, and the inputs.
+
+Axes: T steps, n channels, m inputs, K steps ahead.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from train.host.numbers import quantity
+from train.host.showing import pictures
+from train.host.showing.pictures import BLUE, GREY, VERMILLION
+from train.vector_field.data.step_time import StepTime
+
+CHANNELS = 6
+"""Channels that are shown at most: those that vary most."""
+STEPS = 300
+"""Newest steps that are shown at most."""
+AHEAD = 10
+"""Steps between a forecast that is shown and what it was made from."""
+
+
+def channels(
+    path: str | Path,
+    observed: np.ndarray,
+    forecasts: np.ndarray,
+    inputs: np.ndarray,
+    time: StepTime,
+    title: str,
+    ahead: int = AHEAD,
+    begin: int = 0,
+) -> None:
+    """Draws a row for each channel of `observed` `[T, n]`, and one for the `inputs` `[T, m]`.
+
+    NaN is missing.
+
+    `forecasts` `[T, K + 1, n]` were made after each step, of that step and up to K later; those of
+    `ahead` steps later are drawn where they are of. `time` is that of a step, and `begin` of the
+    record's steps come before these. Writes a PNG, whole or not at all. Raises ValueError for fewer
+    steps than a forecast needs.
+    """
+    expected = aligned(forecasts, ahead)
+    shown = slice(max(ahead, len(observed) - STEPS), None)
+    chosen = most_varied(observed[shown])
+    moments = time.length * (begin + np.arange(len(observed)))[shown]
+    figure = pictures.titled((9, 0.9 * len(chosen) + 1.9), title)
+    rows = figure.subplots(len(chosen) + 1, 1, sharex=True)
+    for axes, channel in zip(rows, chosen, strict=False):
+        axes.plot(moments, observed[shown, channel], color=GREY, linewidth=0.9, label="observed")
+        label = f"forecast {quantity(ahead, 'steps')} before"
+        axes.plot(moments, expected[shown, channel], color=BLUE, linewidth=1.3, label=label)
+        r2 = explained(observed[shown, channel], expected[shown, channel])
+        _name(axes, f"channel {channel}", f"R² {r2:.2f}")
+    for k, given in enumerate(inputs[shown].T):
+        style = {"color": VERMILLION, "linewidth": 1.0, "alpha": 1 / (1 + k)}
+        rows[-1].step(moments, given, where="post", label="inputs" if k == 0 else None, **style)
+    _name(rows[-1], "inputs", "")
+    rows[-1].set_xlabel(time.axis())
+    handles = [*rows[0].get_legend_handles_labels()[0], *rows[-1].get_legend_handles_labels()[0]]
+    pictures.legend_below(figure, handles, 3)
+    pictures.save(figure, path)
+
+
+def aligned(forecasts: np.ndarray, ahead: int) -> np.ndarray:
+    """`[T, n]`: what `forecasts` `[T, K + 1, n]` said of each step `ahead` steps before; of the
+    first ones nothing, NaN."""
+    steps, horizon = forecasts.shape[0], forecasts.shape[1] - 1
+    if not 0 <= ahead <= horizon or steps <= ahead:
+        raise ValueError(
+            f"forecasts of {steps} steps, each {horizon} ahead, hold none {ahead} steps ahead"
+        )
+    nothing = np.full((ahead, forecasts.shape[2]), np.nan)
+    return np.concatenate([nothing, forecasts[: steps - ahead, ahead]])
+
+
+def most_varied(observed: np.ndarray) -> list[int]:
+    """The channels `[T, n]` of largest variance, at most `CHANNELS` of them, in their order."""
+    is_finite = np.isfinite(observed)
+    count = np.maximum(is_finite.sum(0), 1)
+    mean = np.where(is_finite, observed, 0).sum(0) / count
+    variance = (
+        np.where(is_finite, (observed - mean) ** 2, 0).sum(0) / count
+    )  # 0 if nothing was is_finite
+    return sorted(np.argsort(-variance, kind="stable")[:CHANNELS].tolist())
+
+
+def explained(observed: np.ndarray, expected: np.ndarray) -> float:
+    """R² of one channel, `[T]` each, where it was observed; NaN for one that does not vary."""
+    seen = np.isfinite(observed) & np.isfinite(expected)
+    observed, expected = observed[seen], expected[seen]
+    if not len(observed):
+        return float("nan")
+    total = np.sum((observed - observed.mean()) ** 2)
+    return float(1 - np.sum((observed - expected) ** 2) / total) if total > 0 else float("nan")
+
+
+def _name(axes: Axes, name: str, right: str) -> None:
+    axes.set_ylabel(name, rotation=0, ha="right", va="center", size=9)
+    axes.text(1.005, 0.5, right, transform=axes.transAxes, size=8, va="center")
+    axes.tick_params(labelsize=7)
+    axes.locator_params(axis="y", nbins=3)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,1 @@
+"""Models of recorded data: files, fits, forecasts and their scores."""

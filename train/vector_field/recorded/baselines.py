@@ -1,0 +1,232 @@
+"""Forecasts that any model must beat: persistence, ARX and a linear-Gaussian state-space model.
+
+Fitted to the same training data as the model, the newest of them if there are many, and scored on
+the same held-out data. Channels and inputs are divided by their standard deviations in the training
+data, which changes no R².
+Axes: E episodes, T steps, n channels, m inputs, p steps of the past, K steps ahead.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxrl.dynamics import latent_scores, linear_gaussian
+from jaxrl.dynamics.linear_gaussian import Episodes, Params
+from jaxrl.numerics.linalg import matmul
+from train.host.errors import UsageError, in_one_line
+from train.vector_field.data import episodes
+from train.vector_field.data.recordings import Data
+
+ORDERS = (1, 2, 4, 8)
+"""p that are tried."""
+MOST_REGRESSORS = 500
+MOST_STEPS = 20_000
+"""Newest steps of the training data that are fitted: more takes long and changes little."""
+ITERATIONS = 30
+"""Of expectation maximisation."""
+RIDGE = 1e-9
+"""Of ARX, relative to the mean square of a regressor."""
+NAMES = {"persistence": "persistence", "arx": "ARX", "linear_gaussian": "linear-Gaussian"}
+_log = logging.getLogger(__name__)
+
+
+def r2(training: Data, held_out: Data, dims: int, ahead: int) -> dict[str, Any]:
+    """R² `[K + 1]` of each baseline of `NAMES`, and `arx_order`, p.
+
+    The linear-Gaussian model has `dims` latent dimensions, at most one per channel. At step 0, of
+    which persistence and ARX know the observation itself, they have NaN.
+    """
+    training = newest(training, MOST_STEPS)
+    training, held_out = scaled(training, training), scaled(held_out, training)
+    weights, order = fit_arx(training)
+    params = fit_linear_gaussian(training, min(dims, training.y.shape[-1]))
+    expected = {
+        "persistence": persistence(held_out, ahead),
+        "arx": arx(weights, order, held_out, ahead),
+        "linear_gaussian": linear(params, held_out, ahead),
+    }
+    return {name: scored(name, held_out, x) for name, x in expected.items()} | {"arx_order": order}
+
+
+@contextmanager
+def warn_of_failure() -> Iterator[None]:
+    """Turns an error within into a line: what was learned needs nothing to be compared with."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {in_one_line(error)[:200]}"
+        _log.warning("simple models cannot be fitted (%s): the score stands alone", reason)
+
+
+def newest(data: Data, most: int) -> Data:
+    """The last episodes with no more than `most` steps together; or so many of the last one."""
+    kept = np.cumsum(data.lengths[::-1])[::-1] <= most
+    if kept.any():
+        return data.episodes(slice(int(np.argmax(kept)), None))
+    end = int(data.lengths[-1])
+    return data.cut(slice(-1, None), slice(end - most, end), np.array([most]))
+
+
+def scored(name: str, data: Data, expected: Any) -> np.ndarray:
+    """R² `[K + 1]` of the forecasts `[E, T, K + 1, n]` of a baseline."""
+    found = np.array(
+        _r2(data, np.asarray(expected, np.float32), episodes.scored(data, expected.shape[2] - 1))
+    )
+    if name != "linear_gaussian":  # which alone has to find the present, too
+        found[0] = np.nan
+    return found
+
+
+_r2 = jax.jit(episodes.r2)
+
+
+class Scales(NamedTuple):
+    """Of the channels and inputs of data."""
+
+    mean: np.ndarray  # [n]
+    deviation: np.ndarray  # [n], 1 where a channel is constant
+    effect: np.ndarray  # [m] deviation of the inputs, 1 where one is constant
+
+
+def scales(data: Data) -> Scales:
+    """Means and deviations of what was observed, and of the inputs outside padding."""
+    count = np.maximum(data.observed.sum((0, 1)), 1)
+    mean = data.y.sum((0, 1), dtype=float) / count
+    square = np.where(data.observed, (data.y - mean) ** 2, 0).sum((0, 1)) / count
+    valid = np.arange(data.u.shape[1]) < data.lengths[:, None]
+    effect = data.u[valid].std(0, dtype=float)
+    unit = lambda x: np.where(x > 0, x, 1)
+    return Scales(mean, unit(np.sqrt(square)), unit(effect))
+
+
+def scaled(data: Data, by: Data) -> Data:
+    """`data`, less the mean and over the deviation of each channel and input of `by`."""
+    mean, deviation, effect = scales(by)
+    y = np.where(data.observed, (data.y - mean) / deviation, 0)
+    return data._replace(y=y.astype(np.float32), u=(data.u / effect).astype(np.float32))
+
+
+def held(data: Data) -> np.ndarray:
+    """`[E, T, n]`: the last observation of each channel; 0, its mean, before there is any."""
+    place = np.where(data.observed, np.arange(data.y.shape[1])[None, :, None], -1)
+    newest = np.maximum.accumulate(place, axis=1)
+    found = np.take_along_axis(data.y, np.maximum(newest, 0), axis=1)
+    return np.where(newest >= 0, found, 0).astype(float)
+
+
+def persistence(data: Data, ahead: int) -> np.ndarray:
+    """`[E, T, K + 1, n]`: nothing changes."""
+    return np.repeat(held(data)[:, :, None], ahead + 1, axis=2)
+
+
+def fit_arx(data: Data) -> tuple[np.ndarray, int]:
+    """`(weights [p (n + m) + 1, n], p)` of y_t on the p observations and inputs before it.
+
+    Least squares. p is the one of `ORDERS` with the smallest mean square error one step ahead in
+    the last fifth of the data, when fitted to the others. What is missing is no target; as a
+    regressor it is the last observation.
+    """
+    channels, inputs = data.y.shape[-1], data.u.shape[-1]
+    steps = int(data.lengths.sum())
+    most = min(MOST_REGRESSORS, steps // 5)
+    allowed = [p for p in ORDERS if p == 1 or p * (channels + inputs) + 1 <= most]
+    errors = []
+    for p in allowed if len(allowed) > 1 else ():
+        x, y, observed = regression(data, p)
+        cut = len(x) - len(x) // 5
+        weights = least_squares(x[:cut], y[:cut], observed[:cut])
+        missed = np.where(observed[cut:], y[cut:] - x[cut:] @ weights, 0)
+        errors.append(np.sum(missed**2) / max(np.sum(observed[cut:]), 1))
+    order = allowed[int(np.argmin(errors))] if errors else 1
+    return least_squares(*regression(data, order)), order
+
+
+def regression(data: Data, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All regressors `[N, p (n + m) + 1]`, targets `[N, n]`, and whether they were observed.
+
+    An episode of p steps or fewer has none.
+    """
+    known, x, y, observed = held(data), [], [], []
+    for e, length in enumerate(data.lengths):
+        rows = max(length - order, 0)
+        places = [slice(order - i, order - i + rows) for i in range(1, order + 1)]
+        past = [z[e, place] for place in places for z in (known, data.u)]
+        x.append(np.concatenate([*past, np.ones((rows, 1))], axis=1))
+        y.append(data.y[e, order:length])
+        observed.append(data.observed[e, order:length])
+    return np.concatenate(x), np.concatenate(y).astype(float), np.concatenate(observed)
+
+
+def least_squares(x: np.ndarray, y: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """Weights `[q, n]` of y `[N, n]` on x `[N, q]`, of each channel where it was observed."""
+
+    def solve(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
+        ridge = RIDGE * max(np.trace(gram) / len(gram), 1e-12)
+        return np.linalg.solve(gram + ridge * np.eye(len(gram)), right)
+
+    whole, right = x.T @ x, x.T @ np.where(observed, y, 0)
+    if observed.all():
+        return solve(whole, right)
+    columns = []
+    for i, seen in enumerate(observed.T):
+        rows = x[seen] if 2 * seen.sum() < len(seen) else x[~seen]  # the fewer
+        gram = rows.T @ rows if 2 * seen.sum() < len(seen) else whole - rows.T @ rows
+        columns.append(solve(gram, right[:, i]))
+    return np.stack(columns, axis=1)
+
+
+def arx(weights: np.ndarray, order: int, data: Data, ahead: int) -> np.ndarray:
+    """Forecasts `[E, T, K + 1, n]`: one step after the other, from what was forecast before."""
+    known, inputs = held(data), data.u.astype(float)
+    count, steps = known.shape[:2]
+    later = np.pad(inputs, ((0, 0), (0, ahead), (0, 0)))
+    past = lambda x, i: np.pad(x, ((0, 0), (i, 0), (0, 0)), mode="edge")[:, :steps]
+    recent = [past(known, i) for i in range(order)]  # the newest first
+    pushes = [past(inputs, i) for i in range(order)]
+    found = [recent[0]]
+    for k in range(1, ahead + 1):
+        pairs = [part for both in zip(recent, pushes, strict=True) for part in both]
+        ahead_of_all = np.concatenate([*pairs, np.ones((count, steps, 1))], axis=-1) @ weights
+        found.append(ahead_of_all)
+        recent = [ahead_of_all, *recent[:-1]]
+        pushes = [later[:, k : k + steps], *pushes[:-1]]
+    return np.stack(found, axis=2)
+
+
+def fit_linear_gaussian(data: Data, dims: int) -> Params:
+    """By expectation maximisation, from principal components."""
+    return learned(as_episodes(data), dims)
+
+
+@partial(jax.jit, static_argnames="dims")
+def learned(data: Episodes, dims: int) -> Params:
+    """The same of arrays."""
+    start = linear_gaussian.first_guess(data, dims)
+    return linear_gaussian.fit(start, data, ITERATIONS)[0]
+
+
+def as_episodes(data: Data) -> Episodes:
+    """The same data, on the device."""
+    valid = np.arange(data.y.shape[1]) < data.lengths[:, None]
+    return Episodes(*map(jnp.asarray, (data.y, data.u, data.observed, valid)))
+
+
+@partial(jax.jit, static_argnames="ahead")
+def linear(params: Params, data: Data, ahead: int) -> jax.Array:
+    """Forecasts `[E, T, K + 1, n]` of the linear-Gaussian model."""
+    move = lambda z, u: matmul(params.transition, z) + matmul(params.effect, u)
+    emission = lambda z: matmul(z, params.matrix.T) + params.offset[None]
+
+    def of_episode(y: jax.Array, u: jax.Array, observed: jax.Array) -> jax.Array:
+        _, belief, _ = linear_gaussian.filtered(params, y, u, observed)
+        return latent_scores.forecasts(move, emission, belief.mean, u, ahead)
+
+    return jax.vmap(of_episode)(*map(jnp.asarray, data[:3]))

@@ -1,0 +1,307 @@
+"""Fits of a state-space model to recorded data: `python -m train.vector_field --data FILE.npz`.
+
+For what a file holds see `recordings`. The last part of the data is held out, to score forecasts of
+it beside those of simple models (`baseline_forecasts`). Several fits from different first guesses
+run side by side; the one of the smallest loss counts.
+
+Letters: S starts, K steps ahead, n channels.
+"""
+
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from jaxrl.dynamics.state_space.filter import Prediction, Record
+from jaxrl.dynamics.state_space.fitting import fit as fits
+from jaxrl.dynamics.state_space.fitting.linear_fit import is_linear_gaussian
+from jaxrl.dynamics.state_space.fitting.units import Units, in_original_units, in_units, units_of
+from jaxrl.dynamics.state_space.model import Params, StateSpace, check
+from jaxrl.loop import Metrics
+from train.host.errors import in_one_line
+from train.host.machine import memory
+from train.host.machine.progress import busy, print_line
+from train.host.numbers import quantity
+from train.host.scoring import scores
+from train.host.training import Evaluation, Trained, Training
+from train.vector_field.config import Config
+from train.vector_field.data import episodes, step_time
+from train.vector_field.data.recordings import Data, load, oddities
+from train.vector_field.data.step_time import StepTime
+from train.vector_field.experiment.scores import AHEAD, SKIPPED
+from train.vector_field.recorded import (
+    baseline_forecasts,
+    baselines,
+    dynamics_portrait,
+    prediction_scores,
+    selection,
+    state_space,
+    vae_fit,
+)
+from train.vector_field.recorded.dynamics_portrait import Portraits
+from train.vector_field.recorded.prediction_scores import INTERVALS_AT, Scores
+
+SCORE = "log_likelihood"
+SHOWN = vae_fit.SHOWN
+GRADIENT_STEPS = 25
+"""Gradient steps in one update."""
+SMOOTHING = (2.0, 1.0, 4.0)
+"""By which the first guesses differ, in steps; further ones differ by what they draw alone."""
+_log = logging.getLogger(__name__)
+
+
+class Agent(NamedTuple):
+    """What a run learns."""
+
+    params: Params  # of the start of the smallest loss, in the units of the data
+    fits: fits.Fit  # [S, ...], in units of their spread
+
+
+class State(NamedTuple):
+    """A fit in progress."""
+
+    agent: Agent
+    key: jax.Array
+    updates: jax.Array  # int32
+
+
+class Problem(NamedTuple):
+    """What is fitted, and to what."""
+
+    model: StateSpace
+    training: Data
+    held_out: Data
+
+
+def complete(config: Config) -> Config:
+    """The configuration with what its data say of all that it leaves open, which is printed.
+
+    Raises ValueError, in one line, for files that cannot be used.
+    """
+    if not config.data or config.learner != "state_space":
+        return config
+    data, each = load(config.data, config.env.bin_width), vae_fit.step_time_of(config)
+    step_time.tell(", ".join(config.data), each, tuple(data.lengths.tolist()))
+    tell_channels(config, data)
+    training, _ = split(config, data)
+    if not selection.is_open(config):
+        return config
+    with busy("choosing a model") as say:
+        dynamics, table = selection.choose(config, training, say)
+    Console().print(table)
+    return replace(config, state_space=dynamics)
+
+
+def tell_channels(config: Config, data: Data) -> None:
+    """Says which channels hold counts, and what is unusual about the data."""
+    is_count = state_space.count_channels(data, config.env.noise)
+    counts, numbers = int(is_count.sum()), int((~is_count).sum())
+    kinds = [f"{quantity(counts, 'channels')} of counts"] * bool(counts)
+    kinds += [f"{quantity(numbers, 'channels')} of numbers"] * bool(numbers)
+    print_line(f"{', '.join(config.data)}: {' and '.join(kinds)}; --env.noise says otherwise")
+    for oddity in oddities(data, "poisson" if counts else "gaussian"):
+        _log.warning("%s: %s", ", ".join(config.data), oddity)
+
+
+def split(config: Config, data: Data) -> tuple[Data, Data]:
+    """Training data and held-out data; raises ValueError unless these can be scored."""
+    training, held_out = episodes.split(data, config.validation_share, SKIPPED + AHEAD + 1)
+    episodes.refuse_unscored(held_out, AHEAD)
+    return training, held_out
+
+
+def problem_of(config: Config, data: Data | None = None) -> Problem:
+    """The model and the data, which are read if they are not given.
+
+    Raises ValueError for what was left open, and for unusable files.
+    """
+    if selection.is_open(config):
+        raise ValueError(
+            "state_space.dims, field, prior and steps are chosen by the data first: call "
+            "dynamics_fit.complete(config)"
+        )
+    if data is None:
+        data = load(config.data, config.env.bin_width)
+    training, held_out = split(config, data)
+    is_count = state_space.count_channels(data, config.env.noise)
+    model = state_space.make_model(config.state_space, is_count, data.u.shape[-1])
+    check(model)
+    return Problem(model, training, held_out)
+
+
+def make_training(config: Config) -> Training:
+    """Raises ValueError, in one line, for files that cannot be used."""
+    problem, dynamics = problem_of(config), config.state_space
+    record = state_space.record_of(problem.training)
+    units = units_of(record, problem.model.is_count)
+    newest = state_space.record_of(baselines.newest(problem.training, selection.MOST_STEPS))
+    record, newest = in_units(record, units), in_units(newest, units)
+    fit = selection.fit_config(problem.model, dynamics, dynamics.steps)
+
+    def init(key: jax.Array) -> State:
+        layer_key, key = jax.random.split(key)
+        guesses = first_guesses(problem.model, newest, dynamics.starts, layer_key)
+        running = jax.vmap(partial(fits.init, fit))(guesses)
+        agent = choose(jnp.zeros((), jnp.int32), running, units)
+        return State(agent, key, jnp.zeros((), jnp.int32))
+
+    jax.eval_shape(init, jax.random.key(0))  # refuses dimensions that the channels cannot show
+    return Training(
+        init=init,
+        update=partial(update, fit, problem.model, record, units),
+        evaluate=partial(evaluate, config, problem),
+        steps_per_update=GRADIENT_STEPS,
+        unit="gradient steps",
+        score=SCORE,
+        settled="has_ended",
+        has_small_products=True,
+        budget_shapes_learning=False,
+    )
+
+
+def first_guesses(model: StateSpace, record: Record, starts: int, key: jax.Array) -> Params:
+    """`[S, ...]`, each from principal components of differently smoothed observations.
+
+    All alike where the largest likelihood is found at once. Networks draw their layers. Consumes
+    `key`.
+    """
+    count = 1 if is_linear_gaussian(model) else starts  # there is one largest likelihood
+    different = [
+        state_space.first_guess(model, record, each, SMOOTHING[i % len(SMOOTHING)])
+        for i, each in enumerate(jax.random.split(key, starts)[:count])
+    ]
+    return jax.tree.map(lambda *x: jnp.stack(x), *different * (starts // count))
+
+
+def choose(start: jax.Array, running: fits.Fit, units: Units) -> Agent:
+    """The agent of one of the starts."""
+    params = jax.tree.map(lambda x: x[start], running.params)
+    return Agent(in_original_units(params, units), running)
+
+
+def update(
+    config: fits.Config, model: StateSpace, record: Record, units: Units, state: State
+) -> tuple[State, Metrics]:
+    """Gradient steps of all starts on a `record` in `units`; one whose learning rate is 0 stays."""
+
+    def step(carry: tuple[fits.Fit, jax.Array], _) -> tuple[tuple, jax.Array]:
+        running, key = carry
+        key, step_key = jax.random.split(key)
+        keys = jax.random.split(step_key, len(running.step))
+        advance = lambda fit, key: fits.gradient_step(config, model, fit, record, key)
+        running, losses = jax.vmap(advance)(running, keys)
+        return (running, key), losses
+
+    start = state.agent.fits, state.key
+    (running, key), losses = jax.lax.scan(step, start, length=GRADIENT_STEPS)
+    of_each = jnp.mean(losses, axis=0)  # [S]
+    chosen = jnp.argmin(jnp.nan_to_num(of_each, nan=jnp.inf))
+    agent = choose(chosen, running, units)
+    measures = {
+        SCORE: -of_each[chosen],
+        "spread_of_starts": jnp.max(of_each) - jnp.min(of_each),
+        "process_noise": jnp.mean(jnp.exp(agent.params.log_process)),
+        "has_ended": (running.step[0] >= config.steps).astype(jnp.float32),
+    }
+    return State(agent, key, state.updates + 1), Metrics(jnp.zeros((), jnp.int32), {}, measures)
+
+
+def scores_of(config: Config, problem: Problem, params: Params) -> Scores:
+    """The scores of the forecasts of one fit, on the held-out data."""
+    forecaster = state_space.forecaster(
+        *(problem.model, params, problem.held_out, AHEAD, prediction_of(config))
+    )
+    return prediction_scores.score(
+        problem.training, problem.held_out, forecaster, np.asarray(problem.model.is_count), AHEAD
+    )
+
+
+def portraits_of(config: Config, problem: Problem, params: Params) -> Portraits | None:
+    """What the fit does under constant inputs; None, and a line that says why, where it fails."""
+    record, prediction = state_space.record_of(problem.training), prediction_of(config)
+    beliefs = state_space.beliefs_of(problem.model, params, record, prediction)
+    try:
+        return dynamics_portrait.portraits_of(problem.model, params, problem.training, beliefs)
+    except ValueError as error:
+        _log.warning("no phase portrait: %s", in_one_line(error))
+        return None
+
+
+def prediction_of(config: Config) -> Prediction:
+    """How its filter predicts."""
+    return config.state_space.fit.objective.prediction
+
+
+def evaluate(config: Config, problem: Problem, *trained: *Trained) -> Evaluation:
+    """Scores of forecasts of the held-out data, for every seed, and those of simple models."""
+
+    each = vae_fit.step_time_of(config)
+
+    def measure(agent: Agent, key: jax.Array) -> dict[str, Any]:
+        del key  # forecasts draw from keys of their own, so that models are compared alike
+        own = scores_of(config, problem, agent.params)
+        portraits = portraits_of(config, problem, agent.params)
+        portrait = (
+            {} if portraits is None else {"portrait": dynamics_portrait.as_json(portraits, each)}
+        )
+        return {"r2_10": float(own.r2[10]), **as_json(own), **portrait}
+
+    with busy("fitting simple models"):
+        simple, order = simple_scores(problem)
+    memory.return_free_memory()
+    about = {
+        "step_time": each.length,
+        "time_unit": each.unit,
+        "model": {"dims": config.state_space.dims, "field": config.state_space.field},
+        "baselines": {name: as_json(x) for name, x in simple.items()} | {"arx_order": order},
+    }
+    return scores.measured(*trained, "r2_10", measure, table, **about)
+
+
+def as_json(scores: Scores) -> dict[str, Any]:
+    """Lists them as JSON can."""
+    coverage = {f"+{k}": float(x) for k, x in zip(INTERVALS_AT, scores.coverage, strict=True)}
+    return {"r2": scores.r2.tolist(), "nats": scores.gain, "coverage": coverage}
+
+
+def simple_scores(problem: Problem) -> tuple[dict[str, Scores], int | None]:
+    """The scores of simple models, and the order of ARX; none, and a line that says why, where they
+    fail."""
+    is_count = np.asarray(problem.model.is_count)
+    with baselines.warn_of_failure():
+        return baseline_forecasts.scores(
+            problem.training, problem.held_out, problem.model.dims, is_count, AHEAD
+        )
+    return {}, None
+
+
+def table(content: dict[str, Any]) -> Table:
+    """A row for each seed and each simple model."""
+    each = vae_fit.each_step(StepTime(content["step_time"], content["time_unit"]))
+    model = content["model"]
+    caption = (
+        f"{model['field']} field of {quantity(model['dims'], 'dimensions')}; R² of observations so "
+        f"many steps{each} ahead in the held-out part, nats per value one step ahead beyond its "
+        "mean, and how many values 90 % intervals hold"
+    )
+    rows = {f"seed {row['seed']}": row for row in content["seeds"]}
+    simple = content["baselines"]
+    rows |= {label: simple[name] for name, label in baselines.NAMES.items() if name in simple}
+    if not any(row["r2"][1] > 0 for row in rows.values()):
+        caption += ". No model foretells more than the mean: the record shows no dynamics"
+    result = Table(title="forecasts of recorded data", caption=caption)
+    for heading in ("", *("now" if k == 0 else f"+{k}" for k in SHOWN), "nats", "within"):
+        result.add_column(heading, justify="left" if not heading else "right")
+    for place, (name, row) in enumerate(rows.items()):
+        if place == len(content["seeds"]):
+            result.add_section()
+        r2 = (f"{row['r2'][k]:.3f}" if np.isfinite(row["r2"][k]) else "" for k in SHOWN)
+        within = " ".join(f"{100 * x:.0f}" for x in row["coverage"].values()) + " %"
+        result.add_row(name, *r2, f"{row['nats']:.4f}", within)
+    return result

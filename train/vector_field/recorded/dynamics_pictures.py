@@ -1,0 +1,135 @@
+"""Pictures of a state-space model of recorded data: forecasts, phase portrait, channels; arrays.
+
+Letters: E episodes, T steps of the longest, d dimensions, K steps ahead, n channels.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from train.host.files.run_directory import write_arrays
+from train.host.scoring.scores import read_evaluation
+from train.host.showing.pictures import GREY, legend_below, save
+from train.vector_field.config import Config
+from train.vector_field.data import recordings
+from train.vector_field.data.recordings import Data
+from train.vector_field.pictures import portrait_picture, series
+from train.vector_field.recorded import baselines, dynamics_fit, state_space, vae_fit
+from train.vector_field.recorded.dynamics_fit import Agent, Problem, prediction_of
+from train.vector_field.recorded.prediction_scores import INTERVALS_AT, TAIL, Starts
+
+DASHES = (":", "-.", "--")
+
+
+def draw_all(directory: Path, config: Config, agents: list[Agent]) -> list[Path]:
+    """Writes the pictures of the first seed, and the forecasts of all; returns their paths."""
+    problem, content = dynamics_fit.problem_of(config), read_evaluation(directory)
+    paths = []
+    if content is not None:  # else nothing has been scored yet
+        paths.append(directory / "forecasts.png")
+        draw_forecasts(paths[0], config, content)
+    params = agents[0].params
+    whole = recordings.load(config.data, config.env.bin_width)
+    record = state_space.record_of(whole)
+    beliefs = state_space.beliefs_of(problem.model, params, record, prediction_of(config))
+    states = _without_padding(whole, np.asarray(beliefs.mean))
+    portraits = dynamics_fit.portraits_of(config, problem, params)
+    time = vae_fit.step_time_of(config)
+    if portraits is not None:
+        panels = {tuple(x.inputs): x for y in portraits.influences for x in y.portraits}
+        paths.append(directory / "portrait.png")
+        portrait_picture.draw(
+            paths[-1],
+            portraits.move,
+            list(states),
+            list(panels.values()) or [portraits.usual],
+            time,
+            f"Learned dynamics and filtered states, seed {config.run.seeds[0]}",
+        )
+    paths.append(directory / "channels.png")
+    draw_channels(paths[-1], config, problem, agents[0], whole)
+    paths.append(directory / "recorded.npz")
+    variances = np.diagonal(np.asarray(beliefs.covariance), axis1=-2, axis2=-1)
+    write_arrays(
+        paths[-1],
+        {
+            "states": states,
+            "variances": _without_padding(whole, variances),
+            "lengths": whole.lengths,
+            "decoder": np.asarray(params.matrix),
+            "offset": np.asarray(params.offset),
+            "process_noise": np.exp(2 * np.asarray(params.log_process)),
+        },
+    )
+    return paths
+
+
+def _without_padding(data: Data, x: np.ndarray) -> np.ndarray:
+    """x `[E, T, ...]` with NaN in the padding."""
+    inside = np.arange(x.shape[1]) < data.lengths[:, None]
+    return np.where(inside[..., None], x, np.nan)
+
+
+def draw_channels(path: Path, config: Config, problem: Problem, agent: Agent, whole: Data) -> None:
+    """Draws channels of the held-out part, with what was forecast of them."""
+    episode, steps = vae_fit.shown_part(whole, problem.held_out)
+    count = steps.stop - steps.start
+    shown = problem.held_out.episodes(slice(episode, episode + 1 or None))
+    forecaster = state_space.forecaster(
+        *(problem.model, agent.params, shown, series.AHEAD, prediction_of(config))
+    )
+    newest = max(0, count - series.STEPS - series.AHEAD)
+    at = np.arange(newest, count - series.AHEAD)
+    mean = np.full((count, series.AHEAD + 1, shown.y.shape[-1]), np.nan)
+    mean[at] = forecaster(Starts(np.zeros_like(at), at)).mean
+    series.channels(
+        path,
+        np.where(shown.observed[0], shown.y[0], np.nan),
+        mean,
+        shown.u[0],
+        vae_fit.step_time_of(config),
+        f"Channels and forecasts of the held-out part, seed {config.run.seeds[0]}",
+        begin=steps.start,
+    )
+
+
+def draw_forecasts(path: Path, config: Config, content: dict[str, Any]) -> None:
+    """R² and coverage against steps ahead, of each seed and of simple models."""
+    figure = Figure(figsize=(9, 4.4), dpi=150, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    simple = content["baselines"]
+    named = {label: simple[name] for name, label in baselines.NAMES.items() if name in simple}
+    rows = {f"seed {row['seed']}": row for row in content["seeds"]} | named
+    for name, row in rows.items():
+        style = _style(name, list(named))
+        left.plot(_numbers(row["r2"]), label=name, **style)
+        covered = _numbers(list(row["coverage"].values()))
+        right.plot(INTERVALS_AT[: len(covered)], 100 * covered, marker="o", **style)
+    each = vae_fit.each_step(vae_fit.step_time_of(config))
+    _name(left, f"steps{each} ahead", "R²", "forecasts of the held-out part")
+    best = max(float(np.nanmax(_numbers(row["r2"]))) for row in rows.values())
+    left.set_ylim(-0.25 * max(best, 0.1), 1.15 * max(best, 0.1))  # persistence may fall far below
+    left.axhline(0, color=GREY, linewidth=0.6)
+    right.axhline(100 * (1 - 2 * TAIL), color=GREY, linewidth=0.6)
+    right.set_ylim(60, 100)
+    _name(right, f"steps{each} ahead", "values within, %", "90 % intervals of forecasts")
+    legend_below(figure, left.get_legend_handles_labels()[0])
+    save(figure, path)
+
+
+def _style(name: str, simple: list[str]) -> dict[str, Any]:
+    if name not in simple:
+        return {}
+    return {"color": GREY, "linestyle": DASHES[simple.index(name)], "linewidth": 1.4}
+
+
+def _numbers(values: list[float | None]) -> np.ndarray:
+    return np.array([np.nan if x is None else x for x in values], float)
+
+
+def _name(axes: Axes, x: str, y: str, title: str) -> None:
+    axes.set(xlabel=x, ylabel=y)
+    axes.set_title(title, loc="left", size=10)
