@@ -85,7 +85,7 @@ class Program(NamedTuple):
     module instead, in run directories and in what is printed."""
     presets: Mapping[str, Any]
     """Configurations by name, the default first: dataclasses with a field `run`, a
-    `settings.Config`."""
+    `training.Config`."""
     training: Callable[[Any], Training]
     """Makes the training of a configuration; raises ValueError, in one line, if it is invalid."""
     module: str = ""

@@ -28,7 +28,7 @@ class Normal(Deletions, Children, Walls, Endings):
 
     "After" means the survivors and the children; d is a node's distance from the nearer horizontal
     wall, divided by the height. A component that distinguishes several events is a factor, and the
-    fields named after it are the price of each event; those that sets share are in `reward_prices`.
+    fields named after it are the price of each event; those that sets share are in `prices`.
 
     Two rewards of the original are left out: one for movement, since nodes never move, and one for
     being alive, which outweighed all others.

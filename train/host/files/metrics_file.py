@@ -1,7 +1,7 @@
 """`metrics.jsonl`, the record of a training: a row per seed and chunk of updates.
 
     row                              its number, from 1
-    seed, updates, steps, episodes   the seed, and counts since its start; `settings.Training.unit`
+    seed, updates, steps, episodes   the seed, and counts since its start; `training.Training.unit`
                                      says what a step is, such as an environment or gradient step
     seconds                          training time so far, without compilation and saving
     steps_per_second                 steps of all seeds per second in this chunk, a whole number

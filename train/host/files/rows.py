@@ -32,7 +32,7 @@ def by_seed(report: Report, count: int) -> Report:
 
 
 def counted(counters: Counters, report: Report, seconds: float, settled: str = "") -> Counters:
-    """The counters after a chunk that took `seconds`; for `settled` see `settings.Training`."""
+    """The counters after a chunk that took `seconds`; for `settled` see `training.Training`."""
     updates, _ = report.finite.shape
     episodes = np.sum(report.metrics.episodes, axis=0, dtype=np.int64)
     skipped = np.sum(~report.finite, axis=0)

@@ -66,7 +66,7 @@ def varied(
     """`init(key, numbers)` and `update` of members with numbers.
 
     `training_of(numbers)` is called when traced; it makes what has `init` and `update`, such as a
-    `settings.Training`, whose states are of the type `kind`.
+    `training.Training`, whose states are of the type `kind`.
     """
 
     def packed(state: Any, numbers: Numbers) -> Varied:

@@ -1,1 +1,1 @@
-"""Models of recorded data: files, fits, forecasts and their scores."""
+"""Models of recorded data: fits, forecasts and their scores."""
