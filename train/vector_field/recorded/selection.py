@@ -235,9 +235,7 @@ def attempt(problem: Problem, dynamics: Dynamics) -> Trial:
     config = fit_config(model, dynamics, min(STEPS, dynamics.steps))
     config = config.replace(windows=min(WINDOWS, config.windows))  # pyright: ignore
     params = first_guess(model, problem.record, jax.random.key(0))
-    start, options = fits.init(config, params), compiled.small_products()
-    of_fit = (config, model, start, problem.record, jax.random.key(1))
-    fit: fits.Fit = run_once(advance, *of_fit, compiler_options=options)
+    fit = advance(config, model, fits.init(config, params), problem.record, jax.random.key(1))
     params = in_original_units(fit.params, problem.units)
     return Trial(dynamics, errors(problem, dynamics, model, params))
 
@@ -252,6 +250,14 @@ def fit_config(model: StateSpace, dynamics: Dynamics, steps: int) -> fits.Config
     )
 
 
+def advance(
+    config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
+) -> fits.Fit:
+    """All gradient steps of a fit."""
+    options = compiled.small_products()
+    return run_once(_advance, config, model, fit, record, key, compiler_options=options)
+
+
 def run_once(function: Callable, *arguments: Any, **options: Any) -> Any:
     """Compiles a function, calls it and forgets what was compiled, hundreds of megabytes.
 
@@ -260,11 +266,9 @@ def run_once(function: Callable, *arguments: Any, **options: Any) -> Any:
     return jax.jit(lambda *x: function(*x), **options)(*arguments)
 
 
-def advance(
+def _advance(
     config: fits.Config, model: StateSpace, fit: fits.Fit, record: Record, key: jax.Array
 ) -> fits.Fit:
-    """All gradient steps of a fit."""
-
     def step(i: jax.Array, fit: fits.Fit) -> fits.Fit:
         return fits.gradient_step(config, model, fit, record, jax.random.fold_in(key, i))[0]
 
